@@ -9,13 +9,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// errEarly says that the scheduler is registered but not yet at work.
+// errEarly reports that the scheduler is registered but does not answer yet.
 var errEarly = errors.New("the scheduler does not answer yet")
 
-// answers waits until the scheduler is reached through the API server: it has
-// registered, but the API server takes up a webhook and an aggregated API a
-// moment later. Before that a submission is not admitted, and the queue is not
-// served.
+// answers waits until the scheduler can be reached through the API server. When it has
+// registered, the API server starts to use its webhook and aggregated API a moment
+// later. Before that, submissions are not admitted and the queue is not served.
 func (k *cluster) answers(ctx context.Context, a *api) error {
 	if k.Parts.Scheduler == nil {
 		return nil
@@ -29,7 +28,7 @@ func (k *cluster) answers(ctx context.Context, a *api) error {
 	return nil
 }
 
-// queueServed asks for the nodes, all of which the scheduler has to know.
+// queueServed requests the nodes, all of which the scheduler must know.
 func (k *cluster) queueServed(ctx context.Context, a *api) error {
 	var list struct {
 		Items []struct{} `json:"items"`
@@ -43,7 +42,7 @@ func (k *cluster) queueServed(ctx context.Context, a *api) error {
 	return nil
 }
 
-// admits submits a job in a dry run, which admission gives an id.
+// admits submits a job in a dry run; admission assigns an id to it.
 func (k *cluster) admits(ctx context.Context, a *api) error {
 	job := map[string]any{
 		"apiVersion": berthAPI, "kind": "BatchJob",
@@ -62,11 +61,11 @@ func (k *cluster) admits(ctx context.Context, a *api) error {
 	var s *statusError
 	switch {
 	case errors.As(err, &s) && s.Code == http.StatusForbidden:
-		// These are an administrator's rights: only admission refuses, and a
-		// site may have it refuse this job.
+		// The client is an administrator's: only admission refuses, and a site may make
+		// it refuse this job.
 		return nil
 	case errors.As(err, &s) && (s.Code == http.StatusUnprocessableEntity || s.Code == http.StatusBadRequest):
-		// The type wants what admission fills in.
+		// The type requires fields that admission sets.
 		return fmt.Errorf("%w: %w", errEarly, err)
 	case err == nil && made.Spec.JobID == 0:
 		return errEarly

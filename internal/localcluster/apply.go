@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fieldManager owns what the local cluster writes.
+// fieldManager is the field manager of what the local cluster writes.
 const fieldManager = "berth-local"
 
-// api writes configuration objects, one request each. The typed clients would
-// need a mapping and a scheme for kinds that are only ever written.
+// api writes configuration objects, with one request each. The typed clients would need
+// a mapping and a scheme for kinds that are only written.
 type api struct {
 	http *http.Client
 	base string
@@ -35,7 +35,7 @@ func newAPI(rc *rest.Config) (*api, error) {
 	return &api{http: c, base: rc.Host}, nil
 }
 
-// resources says how the kinds that are written here are called in paths.
+// resources has the names of the written kinds in paths.
 var resources = map[string]struct {
 	prefix, plural string
 }{
@@ -67,7 +67,7 @@ func path(o *unstructured.Unstructured) (string, error) {
 	return r.prefix + "/" + r.plural, nil
 }
 
-// apply makes the object, or makes it agree with what is given.
+// apply creates the object, or changes it to the given one.
 func (a *api) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	p, err := path(o)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *api) served(ctx context.Context, path string) error {
 	return a.retry(ctx, func() error { return a.do(ctx, http.MethodGet, path, "", nil, nil) })
 }
 
-// retry repeats what fails because the server has not got everything up yet.
+// retry repeats requests that fail because the server is still starting.
 func (a *api) retry(ctx context.Context, f func() error) error {
 	began := time.Now()
 	for {
@@ -112,15 +112,15 @@ func (a *api) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// pause is how long to wait before the next try after trying for so long: a
-// part of it, for what comes at once is not to be waited for, and each try that
-// fails can leave a line in the API server's log.
+// pause returns how long to wait before the next try: a fraction of the time so far, so
+// that fast starts are not delayed, and slow ones do not fill the API server's log with
+// failed tries.
 func pause(tried time.Duration) time.Duration {
 	return min(max(tried/4, 15*time.Millisecond), 250*time.Millisecond)
 }
 
-// early says whether an error can be one of a server that is starting: kinds
-// not served yet (404), roles not made yet (403), caches not filled (429, 5xx).
+// early reports whether an error can be that of a starting server: kinds not served yet
+// (404), roles not created yet (403), caches not filled (429, 5xx).
 func early(err error) bool {
 	if errors.Is(err, errEarly) {
 		return true
@@ -136,7 +136,7 @@ func early(err error) bool {
 	return s.Code >= 500
 }
 
-// statusError is the API server's refusal.
+// statusError is an error response of the API server.
 type statusError struct{ metav1.Status }
 
 func (e *statusError) Error() string { return e.Message }
@@ -179,8 +179,8 @@ func (a *api) do(ctx context.Context, method, path, contentType string, body, in
 	return nil
 }
 
-// object turns a typed object into what is sent: without status and without
-// fields that only the server sets.
+// object converts a typed object to what is sent: without status and without fields
+// that only the server sets.
 func object(apiVersion, kind string, v any) (*unstructured.Unstructured, error) {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {
@@ -194,7 +194,7 @@ func object(apiVersion, kind string, v any) (*unstructured.Unstructured, error) 
 	return o, nil
 }
 
-// objects reads YAML documents.
+// objects parses YAML documents.
 func objects(data []byte) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, doc := range bytes.Split(append([]byte("\n"), data...), []byte("\n---")) {

@@ -15,14 +15,14 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// bootstrap writes the definitions and roles that everything else needs:
-// resource types, namespaces and RBAC. It returns when the types are served.
+// bootstrap writes the definitions and roles that everything else needs: resource
+// types, namespaces and RBAC. It returns when the types are served.
 //
-// types gives the resource types; reading them takes a tenth of a second, for which the
-// caller may have a better time.
+// types returns the resource types. Reading them takes a tenth of a second, so the
+// caller can do it earlier.
 //
-// gated says that BatchJobs are decided about without webhooks, and so without the policy
-// that goes with them.
+// With gated, BatchJobs are admitted without webhooks, and therefore without the policy
+// that belongs to them.
 func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstructured, error), gated bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	crds, err := types()
@@ -59,8 +59,8 @@ func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstru
 	return g.Wait()
 }
 
-// withoutJobs are the policies but for those of BatchJobs, which an earlier run
-// may have left.
+// withoutJobs returns the policies without those for BatchJobs, and deletes the latter
+// if an earlier run has left them.
 func withoutJobs(
 	ctx context.Context, a *api, policies []*unstructured.Unstructured,
 ) ([]*unstructured.Unstructured, error) {
@@ -101,9 +101,9 @@ func (a *api) define(ctx context.Context, o *unstructured.Unstructured) error {
 	return a.settle(ctx, o)
 }
 
-// settle backdates the moment at which a resource type was established. For
-// two seconds after it the API server holds up whoever creates an object, to
-// let other API servers hear of the type; here there is one.
+// settle backdates the time at which a resource type was established. For two seconds
+// after it the API server delays the creation of objects, until other API servers know
+// the type; here there is only one.
 func (a *api) settle(ctx context.Context, o *unstructured.Unstructured) error {
 	status := map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": map[string]any{"name": o.GetName()},
@@ -122,8 +122,8 @@ func (a *api) settle(ctx context.Context, o *unstructured.Unstructured) error {
 	})
 }
 
-// registerJobSet points JobSet's webhooks at this process. A webhook that is
-// registered before it is served would fail what it guards.
+// registerJobSet registers JobSet's webhooks at this process. A webhook that is
+// registered before it is served would make requests fail.
 func registerJobSet(ctx context.Context, a *api, url string, ca []byte) error {
 	hooks, err := objects(deploy.JobSetWebhooks)
 	if err != nil {
@@ -149,8 +149,8 @@ func registerJobSet(ctx context.Context, a *api, url string, ca []byte) error {
 	return nil
 }
 
-// bindings give the scheduler's identity the roles that Kubernetes keeps for
-// schedulers.
+// bindings returns the role bindings that give the scheduler's identity the roles that
+// Kubernetes has for schedulers.
 func bindings() []*unstructured.Unstructured {
 	subject := []any{
 		map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:berth-scheduler"},

@@ -20,7 +20,7 @@ import (
 // userFile is a user's kubeconfig, below the home directory.
 const userFile = ".local/state/berth/user.kubeconfig"
 
-// LookUp asks the machine about a user.
+// LookUp returns the account of a user of the machine.
 func LookUp(name string) (Account, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func LookUp(name string) (Account, error) {
 	return account(u)
 }
 
-// Current is the user that this process runs as.
+// Current returns the user that this process runs as.
 func Current() (Account, error) {
 	u, err := user.Current()
 	if err != nil {
@@ -65,8 +65,8 @@ func account(u *user.User) (Account, error) {
 	return a, a.Check()
 }
 
-// shell is the last field of the user's line in passwd(5), which os/user does
-// not tell; "" where the user is not in the file.
+// shell returns the last field of the user's line in passwd(5), which os/user does not
+// have; "" if the user is not in the file.
 func shell(name string) string {
 	data, err := os.ReadFile("/etc/passwd")
 	if err != nil {
@@ -81,15 +81,15 @@ func shell(name string) string {
 	return ""
 }
 
-// writeHome writes a user's kubeconfig into the user's home, readable by the
-// user alone. It runs as root in folders that the user controls, so it looks at
-// files with the user's own rights, walks down without following any symbolic
-// link, and opens nothing that is there.
+// writeHome writes a user's kubeconfig into the user's home, readable only by the user.
+// It runs as root in folders that the user controls. Therefore it accesses files with
+// the user's own permissions, follows no symbolic link, and opens no file that exists
+// already.
 func writeHome(u Account, data []byte) error {
 	return inHome(u, func(dir int) error { return replaceAt(dir, filepath.Base(userFile), data) })
 }
 
-// removeHome removes a user's kubeconfig if it is still the one given.
+// removeHome removes a user's kubeconfig if it is still the given one.
 func removeHome(u Account, data []byte) error {
 	return inHome(u, func(dir int) error {
 		name := filepath.Base(userFile)
@@ -107,11 +107,11 @@ func removeHome(u Account, data []byte) error {
 	})
 }
 
-// inHome calls f, with the user's rights on files, for the folder that user
-// kubeconfigs are in; it is made if there is none.
+// inHome calls f, with the user's permissions on files, for the folder of users'
+// kubeconfigs, which it creates if there is none.
 func inHome(u Account, f func(dir int) error) error {
 	result := make(chan error, 1)
-	go func() { // on a thread of its own, which ends with its changed identity
+	go func() { // on a thread of its own, which exits with the changed identity
 		runtime.LockOSThread()
 		result <- asUser(u, f)
 	}()
@@ -138,8 +138,8 @@ func asUser(u Account, f func(dir int) error) error {
 	return f(dir)
 }
 
-// become gives this thread the user's rights on files, supplementary groups
-// aside (setfsuid(2)); they hold until the thread ends.
+// become gives this thread the user's permissions on files, without supplementary
+// groups (setfsuid(2)), until the thread exits.
 func become(u Account) error {
 	if os.Getuid() == int(u.UID) {
 		return nil
@@ -147,15 +147,15 @@ func become(u Account) error {
 	if err := errors.Join(unix.Setfsgid(int(u.GID)), unix.Setfsuid(int(u.UID))); err != nil {
 		return err
 	}
-	// The calls report nothing; asking with an impossible id tells the current one.
+	// The calls report no errors; a call with an impossible id returns the current one.
 	if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(u.UID) {
 		return fmt.Errorf("cannot act on files as uid %d", u.UID)
 	}
 	return nil
 }
 
-// subfolder opens the folder name in dir and makes it if there is none. A link
-// or a folder of somebody else is refused.
+// subfolder opens the folder name in dir and creates it if there is none. It refuses a
+// link, or a folder of another user.
 func subfolder(dir int, name string, u Account) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY | unix.O_CLOEXEC
 	err := unix.Mkdirat(dir, name, 0o700)
@@ -179,12 +179,12 @@ func ownedBy(fd int, u Account) error {
 		return err
 	}
 	if int64(s.Uid) != u.UID {
-		return fmt.Errorf("a folder on the way belongs to uid %d", s.Uid)
+		return fmt.Errorf("a folder of the path belongs to uid %d", s.Uid)
 	}
 	return nil
 }
 
-// replaceAt writes a file next to the old one and puts it in its place.
+// replaceAt writes a file next to the old one and renames it.
 func replaceAt(dir int, name string, data []byte) error {
 	tmp := name + ".new"
 	_ = unix.Unlinkat(dir, tmp, 0)

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// ErrPortTaken is the cause of an error about a port that was asked for.
+// ErrPortTaken is the cause of an error about a requested port.
 var ErrPortTaken = errors.New("the port is taken")
 
-// listen binds port on every host. wanted must be had where it is not 0;
-// remembered is tried; else any free port is taken.
+// listen binds the same port on every host: wanted if it is not 0; otherwise remembered
+// if it is free, or any free port.
 func listen(hosts []string, wanted, remembered int) (net.Listener, error) {
 	if wanted != 0 {
 		l, err := listenAll(hosts, wanted)
@@ -28,7 +28,7 @@ func listen(hosts []string, wanted, remembered int) (net.Listener, error) {
 		}
 	}
 	var err error
-	for range 20 { // a port free on one address may be taken on another
+	for range 20 { // a port that is free on one address may be used on another
 		var l net.Listener
 		if l, err = listenAll(hosts, 0); err == nil {
 			return l, nil
@@ -121,5 +121,5 @@ func (j *joined) Close() error {
 	return errors.Join(errs...)
 }
 
-// Addr is the first listener's address.
+// Addr returns the first listener's address.
 func (j *joined) Addr() net.Addr { return j.all[0].Addr() }

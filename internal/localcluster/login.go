@@ -36,12 +36,12 @@ const (
 	identityLogin  = "system:berth-login"
 )
 
-// startLogin runs a login node on a port of loopback, for the users of the
-// cluster, with a key made for whoever runs the cluster.
+// startLogin runs a login node on a port of loopback, for the users of the cluster,
+// with a key for the user who runs the cluster.
 func (k *cluster) startLogin(ctx context.Context, a *api) error {
 	program := filepath.Join(k.BinDir, loginProgram)
 	if _, err := os.Stat(program); err != nil {
-		return fmt.Errorf("the login node is a program of its own beside this one: %w", err)
+		return fmt.Errorf("the program loginnode must be in the folder of this program: %w", err)
 	}
 	dir := k.state.path(dirLogin)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -59,7 +59,7 @@ func (k *cluster) startLogin(ctx context.Context, a *api) error {
 		return err
 	}
 	port := portOf(l)
-	_ = l.Close() // the program binds it itself
+	_ = l.Close() // the program binds the port itself
 	if err := k.rememberLogin(port); err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (k *cluster) rememberLogin(port int) error {
 	return k.state.writeJSON(filePorts, p)
 }
 
-// loginKey makes a key for the user who runs the cluster, once, and returns
-// its public half as a line of authorized_keys.
+// loginKey creates a key for the user who runs the cluster, once, and returns its
+// public half as a line of authorized_keys.
 func loginKey(name string) (string, error) {
 	if data, err := os.ReadFile(name + ".pub"); err == nil {
 		return strings.TrimSpace(string(data)), nil
@@ -109,8 +109,8 @@ func loginKey(name string) (string, error) {
 		os.WriteFile(name+".pub", []byte(public+"\n"), 0o644))
 }
 
-// loginKeys let that key log in as every user of this start. Whoever runs the
-// cluster could become any of them anyway.
+// loginKeys allows that key to log in as every user of this start. The user who runs
+// the cluster could become any of them anyway.
 func (k *cluster) loginKeys(public string) *unstructured.Unstructured {
 	data := map[string]any{k.Admin.Name: public}
 	for _, u := range k.Users {
@@ -147,15 +147,15 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		"runDir": loginRunDir(k.StateDir),
 		"audit":  filepath.Join(dir, "audit.json"),
 		"users":  []any{map[string]any{"cluster": true}}, "allowUsers": allowed,
-		"permitRootLogin":    true, // where root runs the cluster, it is its first user
+		"permitRootLogin":    true, // if root runs the cluster, root is its first user
 		"path":               k.BinDir + ":/usr/local/bin:/usr/bin:/bin",
 		"loginPath":          k.BinDir,
 		"motdCommand":        []string{"squeue", "--me"},
 		"perSourcePenalties": map[string]any{"exempt": []string{"127.0.0.0/8"}},
 		"cluster":            map[string]any{"kubeconfig": kubeconfig, "keysNamespace": loginNamespace},
 		"drainGrace":         "1s",
-		// The kernel counts a user's processes on the whole machine, and here the
-		// user's jobs run on it too.
+		// The kernel counts a user's processes on the whole machine, including the
+		// user's jobs.
 		"userProcesses": "unlimited",
 	}
 	data, err := yaml.Marshal(config)
@@ -166,8 +166,8 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 	return name, os.WriteFile(name, data, 0o600)
 }
 
-// loginRunDir is where sessions get their credentials: memory that ends with
-// the machine where there is such, and short enough for the name of a socket.
+// loginRunDir returns the folder for credentials of sessions: in memory if there is
+// such a file system, and short enough for the name of a socket.
 func loginRunDir(stateDir string) string {
 	sum := sha256.Sum256([]byte(stateDir))
 	name := "berth-login-" + hex.EncodeToString(sum[:4])
@@ -220,12 +220,12 @@ func (k *cluster) runLogin(ctx context.Context, program, config string, port int
 	}
 }
 
-// loginNodes is what all compute nodes are called in the file of known hosts:
-// the login node answers for them.
+// loginNodes is the name of all compute nodes in the file of known hosts, because the
+// login node answers for them.
 const loginNodes = "berth-nodes"
 
-// clientConfig is a configuration of OpenSSH's client with the login node
-// (login) and the nodes of one's jobs behind it (any other name).
+// clientConfig is a configuration of OpenSSH's client for the login node (login) and
+// the nodes of the user's jobs behind it (any other name).
 const clientConfig = `Host login
   HostName 127.0.0.1
   Port %d
@@ -238,8 +238,8 @@ Host *
   IdentitiesOnly yes
 `
 
-// sshLine is the command with which to log in. It knows the host's key, so
-// that nobody has to say yes to it.
+// sshLine returns the command to log in. It includes the host's key, so that ssh does
+// not ask for confirmation.
 func (k *cluster) sshLine(dir string, port int) (string, error) {
 	host, err := os.ReadFile(filepath.Join(dir, "hostkeys", "ssh_host_ed25519_key.pub"))
 	if err != nil {

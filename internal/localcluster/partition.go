@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// hostImage is the machine's own root file system, as process nodes offer it.
+// hostImage is the image of process nodes: the machine's own root file system.
 const hostImage = "berth.hpc/host"
 
 // configure writes the Cluster and Partition objects.
@@ -76,7 +76,7 @@ func (a *api) drop(ctx context.Context, have v1alpha1.PartitionList, wanted []v1
 	return nil
 }
 
-// refresh tells partitions of an earlier run where the commands are now.
+// refresh updates the folder of the commands in partitions of an earlier run.
 func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin string) error {
 	patch := map[string]any{"spec": map[string]any{"agent": map[string]any{"hostPath": bin}}}
 	for _, p := range have.Items {
@@ -92,8 +92,8 @@ func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin stri
 	return nil
 }
 
-// local fills in what a partition of process nodes needs: jobs see this
-// machine's files, all of them, where they are.
+// local sets what a partition of process nodes needs: jobs see all files of this
+// machine at the same paths.
 func local(p *v1alpha1.Partition, bin string) error {
 	if len(p.Spec.SharedPaths) == 0 {
 		p.Spec.SharedPaths = []string{"/"}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReadProcess reads which process runs the cluster of a state folder.
+// ReadProcess returns the process that runs the cluster of a state folder.
 func ReadProcess(dir string) (Process, error) {
 	var p Process
 	data, err := os.ReadFile(filepath.Join(dir, fileProcess))
@@ -19,21 +19,21 @@ func ReadProcess(dir string) (Process, error) {
 	return p, json.Unmarshal(data, &p)
 }
 
-// Alive says whether the process still runs; a later process with the same
-// number is not it.
+// Alive reports whether the process still runs. A later process with the same id does
+// not count.
 func (p Process) Alive() bool {
 	started, err := startTicks(p.PID)
 	return err == nil && started == p.Started
 }
 
-// startTicks is field 22 of /proc/PID/stat (proc(5)).
+// startTicks returns field 22 of /proc/PID/stat (proc(5)).
 func startTicks(pid int) (uint64, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the command's name in parentheses and may hold
-	// anything; count from behind it.
+	// The second field is the command's name in parentheses and may contain anything;
+	// count from behind it.
 	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 	f := strings.Fields(rest)
 	if !ok || len(f) < 20 {

@@ -21,18 +21,18 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
-// startTimeout is how long everything may take to come up; it takes seconds.
+// startTimeout is how long the start of everything may take; usually it takes seconds.
 const startTimeout = time.Minute
 
-// Info is what a running cluster tells.
+// Info describes a running cluster.
 type Info struct {
 	// Server is the API server's URL, Kubeconfig the administrator's file.
 	Server, Kubeconfig string
-	// KubeURL and PodURL are the API server and the API role as pods reach
-	// them; PublicURL the API role on this machine.
+	// KubeURL and PodURL are the API server and the API role for pods; PublicURL is the
+	// API role on this machine.
 	KubeURL, PodURL, PublicURL string
 	Missing                    []string
-	// Login is the command that logs in to the login node; "": there is none.
+	// Login is the command to log in to the login node; "": there is none.
 	Login string
 }
 
@@ -51,8 +51,8 @@ type cluster struct {
 	plane            *controlplane.Plane
 	jobs             *controlplane.Gate
 
-	// homes are the users' kubeconfigs, which go when the cluster ends, so
-	// that their commands say what is the matter, or find another cluster.
+	// homes are the users' kubeconfigs. They are deleted when the cluster stops, so
+	// that the users' commands report that, or find another cluster.
 	homes []home
 
 	failed chan error
@@ -60,7 +60,7 @@ type cluster struct {
 	mu     sync.Mutex
 }
 
-// home is a kubeconfig written into a user's home.
+// home is a kubeconfig in a user's home.
 type home struct {
 	user Account
 	data []byte
@@ -72,9 +72,9 @@ type part struct {
 	done chan struct{}
 }
 
-// Run runs a cluster until ctx ends; then it stops everything in order and
-// returns nil. ready is called once, when the cluster can take jobs. With
-// fresh, what the state folder holds is wiped first.
+// Run runs a cluster until ctx ends; then it stops everything in order and returns nil.
+// ready is called once, when the cluster accepts jobs. With fresh, the state folder is
+// emptied first.
 func Run(ctx context.Context, c Config, fresh bool, ready func(Info)) error {
 	st, err := openState(c.StateDir)
 	if err != nil {
@@ -93,7 +93,7 @@ func Run(ctx context.Context, c Config, fresh bool, ready func(Info)) error {
 	defer c.Stopping()
 	if err := k.start(ctx); err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop while starting
+			return nil // stopped while starting
 		}
 		return err
 	}
@@ -154,7 +154,7 @@ func (k *cluster) start(ctx context.Context) error {
 	return k.writeShape()
 }
 
-// record writes which process this is.
+// record writes the id of this process.
 func (k *cluster) record(ready bool) error {
 	started, err := startTicks(os.Getpid())
 	if err != nil {
@@ -206,8 +206,7 @@ func (k *cluster) listen() error {
 	return k.state.writeJSON(filePorts, p)
 }
 
-// certify makes certificates and the kubeconfigs of administrator and
-// scheduler.
+// certify creates certificates and the kubeconfigs of administrator and scheduler.
 func (k *cluster) certify() error {
 	var err error
 	if k.pki, err = pki.Open(k.state.path("pki"), k.Now); err != nil {
@@ -240,8 +239,8 @@ const (
 	identityLocal     = "system:berth-local"
 )
 
-// identify makes the client configurations of the administrator and of the
-// cluster's own parts.
+// identify creates the client configurations of the administrator and of the cluster's
+// own parts.
 func (k *cluster) identify() error {
 	for _, f := range []struct {
 		file, name, group, namespace string
@@ -269,8 +268,8 @@ func (k *cluster) identify() error {
 	return k.writeSchedulerArgs()
 }
 
-// client is an administrator's client configuration without limits of its own: the server is
-// on this machine and serves nobody else.
+// client returns an administrator's client configuration without rate limits, because
+// the server is on this machine and serves only this cluster.
 func (k *cluster) client(name string) (*rest.Config, error) {
 	p, err := k.pki.CA.Sign(pki.Leaf{CommonName: name, Organizations: []string{masters}})
 	if err != nil {
@@ -284,9 +283,8 @@ func (k *cluster) client(name string) (*rest.Config, error) {
 	}, nil
 }
 
-// fill makes the API server a Berth cluster: types, controllers, users,
-// partitions, scheduler, nodes; side by side where they do not depend on one
-// another.
+// fill sets up the cluster in the API server: types, controllers, users, partitions,
+// scheduler, nodes; concurrently where they do not depend on each other.
 func (k *cluster) fill(ctx context.Context) error {
 	a, err := newAPI(k.admin)
 	if err != nil {
@@ -312,14 +310,14 @@ func (k *cluster) fill(ctx context.Context) error {
 	g.Go(func() error { return configure(ctx, a, k.Config) })
 	g.Go(func() error { return k.addUsers(ctx, a) })
 	g.Go(func() error {
-		if err := k.forgetNodes(ctx, a); err != nil {
+		if err := k.removeOldNodes(ctx, a); err != nil {
 			return err
 		}
 		return k.startNodes(ctx)
 	})
 	g.Go(func() error {
-		// Kubernetes' own roles, which let the scheduler's identity ask what
-		// is served, come a moment after the server itself.
+		// Kubernetes' own roles, with which the scheduler's identity may discover APIs,
+		// are created a moment after the server's start.
 		if err := a.served(ctx, "/readyz/poststarthook/rbac/bootstrap-roles"); err != nil {
 			return err
 		}
@@ -358,8 +356,8 @@ func (k *cluster) addUsers(ctx context.Context, a *api) error {
 	return nil
 }
 
-// stop ends everything in the reverse order of starting; the control plane
-// goes last, so that the others can still write what became of their work.
+// stop stops everything in reverse order. The control plane stops last, so that the
+// others can still write their final states.
 func (k *cluster) stop() {
 	for i := len(k.parts) - 1; i >= 0; i-- {
 		k.parts[i].stop()
@@ -385,8 +383,7 @@ func (k *cluster) stop() {
 	}
 }
 
-// startPart runs f until the cluster stops and returns when f says it is
-// ready or fails.
+// startPart runs f until the cluster stops, and returns when f is ready or fails.
 func (k *cluster) startPart(ctx context.Context, name string, f func(context.Context, func()) error) error {
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p := &part{stop: stop, done: make(chan struct{})}

@@ -18,21 +18,22 @@ import (
 // fileAccounting is the database of accounting in the state folder.
 const fileAccounting = "accounting.db"
 
-// dirArchive takes what sacctmgr archive dump takes out of it.
+// dirArchive is the folder of sacctmgr archive dump.
 const dirArchive = "archive"
 
-// startScheduler runs the scheduler here, or makes way for one outside.
+// startScheduler runs the scheduler in this process, or releases its port for one
+// outside.
 func (k *cluster) startScheduler(ctx context.Context) error {
 	rc, err := k.schedulerClient()
 	if err != nil {
 		return err
 	}
 	if err := admitted(ctx, rc); err != nil {
-		return fmt.Errorf("scheduler's rights: %w", err)
+		return fmt.Errorf("scheduler's permissions: %w", err)
 	}
 	if k.Parts.Scheduler == nil {
 		target := k.queue.Addr().String()
-		if err := k.queue.Close(); err != nil { // held until now so that nobody else takes it
+		if err := k.queue.Close(); err != nil { // open until now so that no other process binds it
 			return err
 		}
 		if k.network == nil || k.info.PodURL == k.info.PublicURL {
@@ -57,8 +58,8 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 	})
 }
 
-// admitted waits until the scheduler's roles have taken effect: those that
-// every client has come from a hook of the API server, its own from us.
+// admitted waits until the scheduler's roles are effective: those of every client are
+// created by a hook of the API server, its own by this process.
 func admitted(ctx context.Context, rc *rest.Config) error {
 	a, err := newAPI(rc)
 	if err != nil {
@@ -72,8 +73,8 @@ func admitted(ctx context.Context, rc *rest.Config) error {
 	return nil
 }
 
-// gate is where the scheduler of this process decides about BatchJobs; nil: the
-// scheduler is another process, and has webhooks.
+// gate returns the gate by which the scheduler of this process admits BatchJobs; nil:
+// the scheduler is another process, and has webhooks.
 func (k *cluster) gate() *controlplane.Gate {
 	if k.Parts.Scheduler == nil || k.Plain {
 		return nil
@@ -102,8 +103,7 @@ func (k *cluster) schedulerClient() (*rest.Config, error) {
 	return rc, nil
 }
 
-// writeSchedulerArgs writes the flags with which cmd/scheduler serves this
-// cluster from a process of its own.
+// writeSchedulerArgs writes the flags for cmd/scheduler in a process of its own.
 func (k *cluster) writeSchedulerArgs() error {
 	args := []string{
 		"--kubeconfig=" + k.state.path(FileScheduler),
@@ -123,8 +123,7 @@ func (k *cluster) writeSchedulerArgs() error {
 	return k.state.write(FileSchedulerArgs, []byte(strings.Join(args, "\n")+"\n"))
 }
 
-// SchedulerArgs reads the flags that an outside scheduler of the cluster in
-// dir needs.
+// SchedulerArgs returns the flags for a scheduler outside of the cluster in dir.
 func SchedulerArgs(dir string) ([]string, error) {
 	data, err := os.ReadFile(dir + "/" + FileSchedulerArgs)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Shape is what a later start without other wishes takes over from the last
-// one: the nodes, and the names of the machine's users.
+// Shape is what a later start without flags uses from the last one: the nodes, and the
+// names of the machine's users.
 type Shape struct {
 	Nodes []Node   `json:"nodes"`
 	Users []string `json:"users"`
 }
 
-// fileShape keeps the Shape.
+// fileShape is the file with the Shape.
 const fileShape = "shape.json"
 
-// ReadShape reads the shape of the last start; none is the empty one.
+// ReadShape returns the shape of the last start; the zero value if there was none.
 func ReadShape(dir string) (Shape, error) {
 	var s Shape
 	data, err := os.ReadFile(filepath.Join(dir, fileShape))
@@ -42,9 +42,9 @@ func (k *cluster) writeShape() error {
 	return k.state.writeJSON(fileShape, s)
 }
 
-// forgetNodes deletes the nodes of an earlier start that are no more. Their
-// pods go with them.
-func (k *cluster) forgetNodes(ctx context.Context, a *api) error {
+// removeOldNodes deletes the nodes of an earlier start that do not exist any more.
+// Their pods are deleted with them.
+func (k *cluster) removeOldNodes(ctx context.Context, a *api) error {
 	var have metav1.PartialObjectMetadataList
 	if err := a.do(ctx, "GET", "/api/v1/nodes", "", nil, &have); err != nil {
 		return err

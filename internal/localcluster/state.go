@@ -17,22 +17,21 @@ import (
 // Files of the state folder.
 const (
 	fileLock    = "lock"
-	fileMarker  = wire.StateMarker // says that the folder is ours to wipe
+	fileMarker  = wire.StateMarker // marks the folder as one that may be emptied
 	filePorts   = "ports.json"
 	fileProcess = "process.json"
 	// fileControllers is kube-controller-manager's kubeconfig.
 	fileControllers = "controllers.kubeconfig"
-	// FileAdmin is the administrator's kubeconfig, FileScheduler the
-	// scheduler's, FileLog the log of everything.
+	// FileAdmin is the administrator's kubeconfig, FileScheduler the scheduler's,
+	// FileLog the log of all parts.
 	FileAdmin     = "kubeconfig"
 	FileScheduler = "scheduler.kubeconfig"
-	// FileSchedulerArgs has the flags of cmd/scheduler for this cluster, one
-	// a line.
+	// FileSchedulerArgs has the flags of cmd/scheduler for this cluster, one per line.
 	FileSchedulerArgs = "scheduler.args"
 	FileLog           = "log"
 )
 
-// RunningError says that another process uses the state folder.
+// RunningError reports that another process uses the state folder.
 type RunningError struct{ Process Process }
 
 func (e *RunningError) Error() string {
@@ -46,12 +45,12 @@ func (e *RunningError) Error() string {
 type Process struct {
 	PID int `json:"pid"`
 	// Started is the process' start time in the kernel's ticks since boot; it
-	// tells the process from a later one with the same number.
+	// distinguishes the process from a later one with the same id.
 	Started uint64 `json:"started"`
 	Ready   bool   `json:"ready"`
 	Server  string `json:"server,omitempty"`
 	Nodes   int    `json:"nodes"`
-	// Missing is what the machine does not permit, in words.
+	// Missing lists what the machine does not permit, in words.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -68,8 +67,8 @@ type ports struct {
 	Login   int `json:"login,omitempty"`
 }
 
-// openState makes and locks the folder. The kernel drops the lock when the
-// process ends, however it ends.
+// openState creates and locks the folder. The kernel releases the lock when the process
+// exits, for whatever reason.
 func openState(dir string) (*state, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
@@ -97,7 +96,7 @@ func openState(dir string) (*state, error) {
 
 func (s *state) path(name string) string { return filepath.Join(s.dir, name) }
 
-// mark makes the folder ours: it must be new, empty or marked.
+// mark marks the folder as a state folder. It must be new, empty or marked already.
 func (s *state) mark() error {
 	if _, err := os.Stat(s.path(fileMarker)); err == nil {
 		return nil
@@ -108,15 +107,15 @@ func (s *state) mark() error {
 	}
 	for _, e := range entries {
 		if e.Name() != fileLock && e.Name() != FileLog && e.Name() != "user.kubeconfig" {
-			return fmt.Errorf("%s holds other files (%s): name an empty folder with --state-dir", s.dir, e.Name())
+			return fmt.Errorf("%s has other files (%s): choose an empty folder with --state-dir", s.dir, e.Name())
 		}
 	}
 	return os.WriteFile(s.path(fileMarker), []byte(
 		"State of a Berth cluster. Safe to delete while the cluster is down.\n"), 0o600)
 }
 
-// wipe removes everything but the lock, the log and the marker. It refuses to
-// touch a folder under which something is mounted.
+// wipe removes everything but the lock, the log and the marker. It refuses to change a
+// folder with a mount below it.
 func (s *state) wipe() error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -146,7 +145,7 @@ func (s *state) wipe() error {
 func (s *state) readPorts() ports {
 	var p ports
 	if data, err := os.ReadFile(s.path(filePorts)); err == nil {
-		_ = json.Unmarshal(data, &p) // a torn file only costs the old numbers
+		_ = json.Unmarshal(data, &p) // an incomplete file only loses the old ports
 	}
 	return p
 }
@@ -159,7 +158,7 @@ func (s *state) writeJSON(name string, v any) error {
 	return s.write(name, data)
 }
 
-// write replaces a file in one step, readable by its owner alone.
+// write replaces a file atomically; only its owner can read it.
 func (s *state) write(name string, data []byte) error {
 	tmp := s.path(name + ".new")
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
@@ -173,7 +172,8 @@ func (s *state) close() {
 	_ = s.lock.Close()
 }
 
-// Locked says whether a process holds the state folder. It takes no lock itself.
+// Locked reports whether a process has locked the state folder. It does not lock it
+// itself.
 func Locked(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, fileLock))
 	if errors.Is(err, fs.ErrNotExist) {

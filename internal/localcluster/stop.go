@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Stop asks the process that runs the cluster of dir to end and waits until
-// it has. It tells whether there was one. A process is only ever signalled
-// while it holds the state folder's lock and is the one recorded there.
+// Stop signals the process that runs the cluster of dir to stop, and waits until it has
+// exited. It reports whether there was one. It signals a process only while that
+// process has locked the state folder and is recorded there.
 func Stop(ctx context.Context, dir string, patience time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -25,7 +25,7 @@ func Stop(ctx context.Context, dir string, patience time.Duration) (bool, error)
 		if !locked {
 			return asked != 0, nil
 		}
-		// The record appears just after the lock; ask each process once.
+		// The record is written just after the lock; signal each process once.
 		if p, err := ReadProcess(dir); err == nil && p.PID != asked && p.Alive() {
 			if err := syscall.Kill(p.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return false, fmt.Errorf("process %d: %w", p.PID, err)

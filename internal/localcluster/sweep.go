@@ -7,18 +7,18 @@ import (
 	"path/filepath"
 )
 
-// Sweep removes what a run of the cluster of dir left on the machine when it
-// was killed. It tells whether there was such a run. Nothing happens while a
-// cluster runs there, or where none ever did.
+// Sweep removes what a killed run of the cluster of dir left on the machine, and
+// reports whether there was such a run. It does nothing while a cluster runs there, or
+// if none ever did.
 func Sweep(dir string, parts Parts) (bool, error) {
-	// A run that ends by itself takes its record with it.
+	// A run that ends normally removes its record.
 	if _, err := os.Stat(filepath.Join(dir, fileProcess)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
 		return false, err
 	}
-	st, err := openState(dir) // nobody starts one meanwhile
+	st, err := openState(dir) // prevents a start in the meantime
 	var running *RunningError
 	if errors.As(err, &running) {
 		return false, nil
@@ -28,7 +28,7 @@ func Sweep(dir string, parts Parts) (bool, error) {
 	}
 	if parts.Sweep != nil {
 		if err := parts.Sweep(dir, nodesDir(dir)); err != nil {
-			_ = st.lock.Close() // the record stays: there is still something to sweep
+			_ = st.lock.Close() // the record stays: there is more to remove
 			return false, err
 		}
 	}
@@ -36,5 +36,5 @@ func Sweep(dir string, parts Parts) (bool, error) {
 	return true, nil
 }
 
-// nodesDir is the process nodes' folder.
+// nodesDir returns the process nodes' folder.
 func nodesDir(state string) string { return filepath.Join(state, "nodes") }

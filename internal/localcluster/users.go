@@ -14,19 +14,19 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// groupUsers is the group that users' certificates carry.
+// groupUsers is the group in users' certificates.
 const groupUsers = "berth:users"
 
-// berthAPI is the version of our resource types.
+// berthAPI is the version of Berth's resource types.
 const berthAPI = "berth.hpc/v1alpha1"
 
-// objectName is what Kubernetes takes as a namespace's name.
+// objectName matches valid names of namespaces.
 var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// Namespace is where an account's jobs live.
+// Namespace returns the namespace of an account's jobs.
 func (a Account) Namespace() string { return "user-" + a.Name }
 
-// Check says why an account cannot be a user of the cluster; nil: it can.
+// Check returns an error if an account cannot be a user of the cluster.
 func (a Account) Check() error {
 	if !objectName.MatchString(a.Name) || len(a.Namespace()) > 63 {
 		return fmt.Errorf("user %q: the name becomes the name of a Kubernetes namespace and may hold lower-case letters, digits and hyphens only", a.Name)
@@ -34,8 +34,8 @@ func (a Account) Check() error {
 	return nil
 }
 
-// addUser makes an account a user: its User object, and its namespace with
-// the ServiceAccount of its jobs and the right to its own jobs.
+// addUser creates the objects of a user: the User object, and a namespace with the
+// ServiceAccount of its jobs and permissions for its own jobs.
 func addUser(ctx context.Context, a *api, u Account, adminLevel string) error {
 	user, err := object(berthAPI, "User", &v1alpha1.User{
 		ObjectMeta: metav1.ObjectMeta{Name: u.Name},
@@ -83,12 +83,12 @@ func userObjects(u Account) []*unstructured.Unstructured {
 		{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
 			"metadata": map[string]any{"name": v1alpha1.ServiceAccountName, "namespace": ns}}},
 		rbac("RoleBinding", "berth-user", ns, "berth-user", person, jobs),
-		// People are in the group berth:users; a job's ServiceAccount is not.
+		// Users are in the group berth:users; the ServiceAccount of a job is not.
 		rbac("ClusterRoleBinding", "berth-queue-"+u.Name, "", "berth-queue", jobs),
 	}
 }
 
-// userKubeconfig is a fresh client configuration of a user.
+// userKubeconfig returns a new client configuration of a user.
 func userKubeconfig(store *pki.Store, server string, u Account) ([]byte, error) {
 	pair, err := store.CA.Sign(pki.Leaf{CommonName: u.Name, Organizations: []string{groupUsers}})
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster"
 )
 
-// background starts this program again as a process of its own session and
-// shows its progress until the cluster is ready or has failed.
+// background starts this program again in a session of its own and shows its progress
+// until the cluster is ready or has failed.
 func (p *program) background(ctx context.Context) error {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
-	// The other process would find this out as well; here it costs nothing.
+	// The other process would report this as well; here it costs nothing.
 	if locked, err := localcluster.Locked(p.StateDir); err != nil {
 		return err
 	} else if locked {
@@ -57,16 +57,16 @@ func (p *program) background(ctx context.Context) error {
 	if ready {
 		return cmd.Process.Release()
 	}
-	_ = cmd.Wait() // its state says how it ended
+	_ = cmd.Wait() // its state shows how it ended
 	if ctx.Err() != nil {
-		return errors.New("interrupted; the cluster has been ended again")
+		return errors.New("interrupted; the cluster has been stopped again")
 	}
 	return fmt.Errorf("the cluster ended while starting (%v); its log is %s", cmd.ProcessState,
 		filepath.Join(p.StateDir, localcluster.FileLog))
 }
 
-// child is this program once more, not started yet, and the pipe on which it
-// will report. What it writes besides goes to log.
+// child returns a command that runs this program again, and the pipe for its report.
+// Other output goes to log.
 func (p *program) child(log *os.File) (*exec.Cmd, *os.File, error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *program) child(log *os.File) (*exec.Cmd, *os.File, error) {
 	}
 	cmd := exec.Command(exe, p.args()...)
 	if cmd.Dir = "/"; p.Env("HOME") != "" {
-		cmd.Dir = p.StateDir // a core dump, if any, goes there
+		cmd.Dir = p.StateDir // for a core dump, if any
 	}
 	cmd.Stdout, cmd.Stderr = log, log // a panic must be readable
 	cmd.ExtraFiles = []*os.File{write}
@@ -92,19 +92,19 @@ func (p *program) child(log *os.File) (*exec.Cmd, *os.File, error) {
 // Marks of the lines that a cluster in the background reports.
 const (
 	markProgress = "+"
-	markReady    = "=" // the cluster takes jobs
+	markReady    = "=" // the cluster accepts jobs
 	markFailed   = "!"
 )
 
-// writeReport reports a text, of which every line gets the mark.
+// writeReport writes a text with the mark before every line.
 func writeReport(w io.Writer, mark, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintf(w, "%s%s\n", mark, line)
 	}
 }
 
-// readReport shows a report up to its end. It returns whether the cluster is
-// ready and why it failed, if it said so.
+// readReport shows a report to its end. It returns whether the cluster is ready, and
+// the error that it reported.
 func readReport(r io.Reader, show io.Writer) (ready bool, failure error) {
 	var failed []string
 	for lines := bufio.NewScanner(r); lines.Scan(); {
@@ -128,15 +128,15 @@ func readReport(r io.Reader, show io.Writer) (ready bool, failure error) {
 	return ready, nil
 }
 
-// args are the command line of the same program in the foreground: every flag,
-// completed.
+// args returns the command line of the same program in the foreground, with the values
+// of all flags.
 func (p *program) args() []string {
 	foreground := p.Options
 	foreground.Foreground = true
 	return append([]string{"run"}, foreground.Args()...)
 }
 
-// checkSpace says so early where the disk is too full to run a store on it.
+// checkSpace returns an error if the disk is too full for the cluster's store.
 func checkSpace(dir string, least uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

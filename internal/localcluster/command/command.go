@@ -1,5 +1,5 @@
-// Package command is the program berth-local: it starts a local cluster, in
-// the foreground or as a process of its own, ends it, and tells how it is.
+// Package command is the program berth-local: it starts a local cluster in the
+// foreground or background, stops it, and shows its status.
 package command
 
 import (
@@ -23,8 +23,8 @@ type program struct {
 	parts localcluster.Parts
 }
 
-// Main runs berth-local with the arguments behind its name and returns its
-// exit code. parts are the peers of the control plane.
+// Main runs berth-local with these arguments and returns its exit code. parts are the
+// peers of the control plane.
 func Main(args []string, process *stdio.Process, parts localcluster.Parts) int {
 	p := &program{Process: process, parts: parts}
 	root := p.root()
@@ -76,7 +76,7 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// complete fills in the options' defaults.
+// complete sets the defaults of the options.
 func (p *program) complete() error {
 	dir, err := p.Dir()
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *program) complete() error {
 	return p.Complete(p.UID, p.Env, dir, exe)
 }
 
-// freeSpace is the least room the state folder's file system must have.
+// freeSpace is the minimum free space of the state folder's file system.
 const freeSpace = 256 << 20
 
 func (p *program) run(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (p *program) run(ctx context.Context) error {
 	return p.background(ctx)
 }
 
-// stopTimeout is how long a cluster may take to end.
+// stopTimeout is how long a cluster may take to stop.
 const stopTimeout = time.Minute
 
 func (p *program) down(ctx context.Context) error {
@@ -136,5 +136,5 @@ func (p *program) down(ctx context.Context) error {
 	return nil
 }
 
-// errNotRunning is status' answer where no cluster runs.
+// errNotRunning is the error of status if no cluster runs.
 var errNotRunning = errors.New("no local cluster is running")

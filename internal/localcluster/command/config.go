@@ -66,7 +66,7 @@ func (p *program) accounts(old []string) ([]localcluster.Account, error) {
 		if slices.Contains(p.Users, name) {
 			continue
 		}
-		// Who has left the machine since is no reason not to start.
+		// Users that the machine does not have any more do not prevent the start.
 		if u, err := localcluster.LookUp(name); err == nil {
 			all = append(all, u)
 		}
@@ -74,7 +74,7 @@ func (p *program) accounts(old []string) ([]localcluster.Account, error) {
 	return all, nil
 }
 
-// nodes are the --nodes equal nodes n1, n2, ...
+// nodes returns the --nodes equal nodes n1, n2, ...
 func (p *program) nodes() ([]localcluster.Node, error) {
 	cpus := p.CPUs
 	if cpus == 0 {
@@ -103,13 +103,13 @@ func (p *program) nodes() ([]localcluster.Node, error) {
 	return all, nil
 }
 
-// memoryShare is what one of n nodes gets of this machine's memory, in MiB.
+// memoryShare returns the share of one of n nodes in this machine's memory, in MiB.
 func memoryShare(n int) (int64, error) {
 	total, err := machineMemory()
 	return max(total/int64(max(n, 1)), 1), err
 }
 
-// machineMemory is MemTotal of /proc/meminfo, in MiB.
+// machineMemory returns MemTotal of /proc/meminfo, in MiB.
 func machineMemory() (int64, error) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -24,20 +24,20 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster"
 )
 
-// reportFD is the pipe on which a cluster in the background tells its starter
-// how it goes: one line each, "+" and progress, "!" and an error, or "=" and
-// what to print when it is ready.
+// reportFD is the pipe on which a cluster in the background reports its progress: one
+// line each, "+" and progress, "!" and an error, or "=" and what to print when it is
+// ready.
 const (
 	reportFD  = 3
 	reportEnv = "BERTH_LOCAL_REPORT"
 )
 
-// gcPercent spends memory on less work: of a whole cluster's garbage, most is
-// dead within milliseconds. Of a heap that has grown large it spends less.
+// gcPercent uses more memory for less work, because most garbage of a cluster is
+// created and dropped within milliseconds. A large heap uses less.
 const (
 	gcPercent      = 400
 	gcPercentLarge = 200
-	largeHeap      = 512 << 20 // bytes that are alive
+	largeHeap      = 512 << 20 // live bytes
 	heapPause      = 10 * time.Second
 )
 
@@ -61,15 +61,15 @@ func tuneGC(ctx context.Context) {
 	}
 }
 
-// memoryPart is the part of the machine's memory from which on less is spent,
-// and leastMemory what may be spent in any case.
+// memoryPart is the part of the machine's memory from which on the collector works more
+// often, and leastMemory the amount below which it never does.
 const (
 	memoryPart  = 10
 	leastMemory = 1 << 30
 )
 
-// limitMemory has the collector work more often when a large cluster would take
-// more than its share of the machine.
+// limitMemory makes the collector work more often when a large cluster would use more
+// than its share of the machine.
 func limitMemory() {
 	var s unix.Sysinfo_t
 	if err := unix.Sysinfo(&s); err == nil {
@@ -88,15 +88,15 @@ func (p *program) foreground(ctx context.Context) error {
 	if p.Env("GOMEMLIMIT") == "" {
 		limitMemory()
 	}
-	// Caught and left unread, not ignored: jobs and logins would inherit that,
-	// and outlive their terminals.
+	// These signals are caught and dropped, not ignored: jobs and logins would inherit
+	// that, and outlive their terminals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
 
 	tell, report := io.Writer(p.Err), io.WriteCloser(nil)
 	if p.Env(reportEnv) != "" {
 		f := os.NewFile(reportFD, "report")
 		syscall.CloseOnExec(reportFD)
-		_ = os.Unsetenv(reportEnv) // pods are not to see it
+		_ = os.Unsetenv(reportEnv) // pods must not see it
 		report = f
 	}
 	say := func(mark, text string) {
@@ -136,9 +136,9 @@ func (p *program) foreground(ctx context.Context) error {
 	return err
 }
 
-// divert sends what anything writes to standard error into the log, for some
-// of Kubernetes' parts log there whatever they are told. It returns a writer
-// to the real one, and what puts everything back.
+// divert redirects standard error to the log, because some parts of Kubernetes always
+// log there. It returns a writer to the real one, and a function that restores
+// everything.
 func divert(log *os.File) (io.Writer, func(), error) {
 	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -154,18 +154,18 @@ func divert(log *os.File) (io.Writer, func(), error) {
 	}, nil
 }
 
-// endTimeout is how long the parts may take to end before the process ends
-// without them. Nothing is lost by it: the state is as after a crash.
+// endTimeout is how long the parts may take to stop before the process exits without
+// them. Nothing is lost by that: the state is as after a crash.
 const endTimeout = 45 * time.Second
 
-// giveUp ends the process and leaves behind what its goroutines were doing.
+// giveUp exits the process without waiting for its goroutines.
 func giveUp() {
 	slog.Error("the cluster does not end; giving up")
 	_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// openLog sends what Kubernetes and Berth log to the state folder's log.
+// openLog opens the log in the state folder for Kubernetes and Berth.
 func (p *program) openLog(c *localcluster.Config) (*os.File, error) {
 	name := filepath.Join(p.StateDir, localcluster.FileLog)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -182,13 +182,13 @@ func (p *program) openLog(c *localcluster.Config) (*os.File, error) {
 	return f, nil
 }
 
-// quiet passes warnings and errors only: Kubernetes' parts tell every start of
+// quiet passes only warnings and errors, because Kubernetes' parts log every start of
 // every worker.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
 
-// welcome is what the user reads when the cluster is ready.
+// welcome returns the lines that are printed when the cluster is ready.
 func (p *program) welcome(c localcluster.Config, i localcluster.Info) []string {
 	lines := []string{
 		fmt.Sprintf("ready: %d nodes; API server %s", len(c.Nodes), i.Server),

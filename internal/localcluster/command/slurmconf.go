@@ -9,11 +9,11 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmconf"
 )
 
-// maxNodes is how many process nodes one machine is asked to pretend to have.
+// maxNodes is the largest number of process nodes on one machine.
 const maxNodes = 1000
 
-// imitate gives the cluster the nodes, partitions and parameters of the
-// slurm.conf, and says what is not honoured.
+// imitate sets the nodes, partitions and parameters of the slurm.conf, and reports what
+// is ignored.
 func (p *program) imitate(c *localcluster.Config) error {
 	conf, err := slurmconf.Parse(p.SlurmConf, os.ReadFile)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *program) imitate(c *localcluster.Config) error {
 	case len(conf.Nodes) == 0:
 		return fmt.Errorf("%s: no NodeName line", p.SlurmConf)
 	case len(conf.Nodes) > maxNodes:
-		return fmt.Errorf("%s: %d nodes; a local cluster takes %d at most", p.SlurmConf, len(conf.Nodes), maxNodes)
+		return fmt.Errorf("%s: %d nodes; a local cluster has %d at most", p.SlurmConf, len(conf.Nodes), maxNodes)
 	}
 	share, err := memoryShare(len(conf.Nodes))
 	if err != nil {
@@ -42,8 +42,8 @@ func (p *program) imitate(c *localcluster.Config) error {
 	return nil
 }
 
-// imitation is a node as slurm.conf describes it; share is the memory in MiB of
-// one that does not say.
+// imitation returns a node as slurm.conf describes it; share is the memory in MiB of a
+// node without RealMemory.
 func imitation(n slurmconf.Node, share int64) localcluster.Node {
 	memory := n.RealMemory
 	if memory == 0 {
@@ -60,7 +60,7 @@ func imitation(n slurmconf.Node, share int64) localcluster.Node {
 	return all
 }
 
-// distinct refuses names that Kubernetes could not tell from one another.
+// distinct refuses names that Kubernetes could not distinguish.
 func distinct(nodes []localcluster.Node) error {
 	names := map[string]string{}
 	for _, n := range nodes {
@@ -74,8 +74,8 @@ func distinct(nodes []localcluster.Node) error {
 	return nil
 }
 
-// notes are the warnings as lines for people: one each for what is missed, and
-// one for all that is about Slurm's own daemons.
+// notes returns the warnings as lines: one for each parameter that matters, and one for
+// all that concern Slurm's own daemons.
 func notes(warnings []slurmconf.Warning) []string {
 	var lines, plumbing []string
 	for _, w := range warnings {

@@ -26,26 +26,25 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Admit decides about a request for a BatchJob as a webhook does: a mutating one,
-// or a validating one. No answer: nobody decides just now, and the request may be
-// sent again.
+// Admit decides about a request for a BatchJob as a mutating or validating webhook
+// does. nil: nobody decides at the moment, and the request may be sent again.
 type Admit func(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
-// Gate is an admission plugin that has BatchJobs decided about within this
-// process: webhooks cost two connections' work and several encodings of the job,
-// twice for each submission. Safe for concurrent use.
+// Gate is an admission plugin that admits BatchJobs within this process. Webhooks cost
+// the work of two connections and several encodings of the job, twice for each
+// submission. Safe for concurrent use.
 type Gate struct {
-	// Self is the identity whose requests need no decision: all but those that
-	// create a job without a number.
+	// Self is the identity whose requests need no decision, except those that create a
+	// job without an id.
 	Self string
 
 	admit atomic.Pointer[Admit]
 }
 
-// gateName is the plugin's.
+// gateName is the name of the plugin.
 const gateName = "BerthJobs"
 
-// Decide has a decide from now on; nil: nobody does.
+// Decide sets the function that decides; nil: nobody does.
 func (g *Gate) Decide(a Admit) {
 	if a == nil {
 		g.admit.Store(nil)
@@ -54,7 +53,7 @@ func (g *Gate) Decide(a Admit) {
 	g.admit.Store(&a)
 }
 
-// addGate adds the plugin to an API server's, ahead of policies and webhooks.
+// addGate adds the plugin to an API server, before policies and webhooks.
 func addGate(o *apiserveroptions.ServerRunOptions, g *Gate) {
 	a := o.Admission.GenericAdmission
 	a.Plugins.Register(gateName, func(io.Reader) (admission.Interface, error) { return g, nil })
@@ -62,11 +61,11 @@ func addGate(o *apiserveroptions.ServerRunOptions, g *Gate) {
 	a.RecommendedPluginOrder = slices.Insert(slices.Clone(a.RecommendedPluginOrder), at, gateName)
 }
 
-// Handles tells which requests concern it.
+// Handles reports whether the plugin handles the operation.
 func (g *Gate) Handles(op admission.Operation) bool { return op != admission.Connect }
 
-// Admit completes what is created or changed. BatchJobs are kept without the
-// record of who wrote which field, as deploy/admission has it elsewhere.
+// Admit completes what is created or changed. It removes managedFields from BatchJobs,
+// as deploy/admission does in other clusters.
 func (g *Gate) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !ofJobs(a) || a.GetOperation() == admission.Delete {
 		return nil
@@ -88,7 +87,7 @@ func (g *Gate) Admit(ctx context.Context, a admission.Attributes, _ admission.Ob
 	return nil
 }
 
-// Validate looks at what is about to be stored or deleted.
+// Validate checks what is about to be stored or deleted.
 func (g *Gate) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if !ofJobs(a) {
 		return nil
@@ -102,9 +101,9 @@ func ofJobs(a admission.Attributes) bool {
 	return r.Group == v1alpha1.GroupVersion.Group && r.Resource == "batchjobs" && a.GetSubresource() == ""
 }
 
-// ask puts the question; no answer means that there is none to put.
+// ask calls the deciding function; nil: the request needs no decision.
 func (g *Gate) ask(ctx context.Context, a admission.Attributes, mutating bool) (*admissionv1.AdmissionResponse, error) {
-	if a.GetUserInfo().GetName() == g.Self && (a.GetOperation() != admission.Create || numbered(a.GetObject())) {
+	if a.GetUserInfo().GetName() == g.Self && (a.GetOperation() != admission.Create || hasID(a.GetObject())) {
 		return nil, nil
 	}
 	admit := g.admit.Load()
@@ -130,8 +129,8 @@ func (g *Gate) ask(ctx context.Context, a admission.Attributes, mutating bool) (
 
 var errNobody = apierrors.NewServiceUnavailable("Berth's scheduler does not decide about jobs yet")
 
-// numbered tells whether a job has its id.
-func numbered(o runtime.Object) bool {
+// hasID reports whether a job has its id.
+func hasID(o runtime.Object) bool {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
 		return false
@@ -140,7 +139,8 @@ func numbered(o runtime.Object) bool {
 	return id != 0
 }
 
-// request is what a webhook would be sent, as far as Berth's read it.
+// request returns the request that a webhook would receive, with the fields that
+// Berth's webhooks use.
 func request(a admission.Attributes) (*admissionv1.AdmissionRequest, error) {
 	gvr, user, dry := a.GetResource(), a.GetUserInfo(), a.IsDryRun()
 	r := &admissionv1.AdmissionRequest{
@@ -156,7 +156,7 @@ func request(a admission.Attributes) (*admissionv1.AdmissionRequest, error) {
 	return r, errors.Join(errs[:]...)
 }
 
-// encoded is o as JSON; nil stays nil.
+// encoded returns o as JSON; nil stays nil.
 func encoded(o runtime.Object) ([]byte, error) {
 	switch x := o.(type) {
 	case nil:
@@ -167,8 +167,8 @@ func encoded(o runtime.Object) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// applyPatch applies a JSON patch of Berth's own, which adds and removes members
-// of objects and nothing else.
+// applyPatch applies one of Berth's own JSON patches, which only add and remove members
+// of objects.
 func applyPatch(root map[string]any, patch []byte) error {
 	var ops []any
 	if err := utiljson.Unmarshal(patch, &ops); err != nil {

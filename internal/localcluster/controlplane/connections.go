@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// connections is a listener that can end what it has accepted: the server
-// cancels a request whose connection is gone.
+// connections is a listener that can close the connections that it has accepted,
+// because the server cancels requests of closed connections.
 type connections struct {
 	net.Listener
 
@@ -24,7 +24,7 @@ func newConnections(l net.Listener) *connections {
 	return &connections{Listener: l, open: map[*connection]struct{}{}}
 }
 
-// Accept waits for the next connection; after cut there is none.
+// Accept waits for the next connection; after cut it returns an error.
 func (c *connections) Accept() (net.Conn, error) {
 	n, err := c.Listener.Accept()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// Close closes the connection and forgets it.
+// Close closes the connection and removes it.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
@@ -51,7 +51,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// cut closes every connection, and those that come from now on.
+// cut closes all connections, and those that are accepted later.
 func (c *connections) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package controlplane runs Kubernetes' control plane inside this process:
-// etcd, kube-apiserver, the controllers of kube-controller-manager that Berth
-// needs, and JobSet's controllers and webhooks. It is the upstream code, called
-// by its own options; nothing is reimplemented.
+// Package controlplane runs Kubernetes' control plane inside this process: etcd,
+// kube-apiserver, the controllers of kube-controller-manager that Berth needs, and
+// JobSet's controllers and webhooks. It runs the upstream code with its own options.
 //
-// One control plane at a time per process: the upstream packages keep global
-// state.
+// Only one control plane at a time can run in a process, because the upstream packages
+// have global state.
 package controlplane
 
 import (
@@ -15,14 +14,13 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
-// Version of Kubernetes that is linked in. The linker must be told the same
-// (see LinkerFlags in the Makefile), or clients cannot parse the server's version.
+// Version of Kubernetes that is linked in. The linker needs the same version (see
+// LinkerFlags in the Makefile), or clients cannot parse the server's version.
 const Version = "v1.36.3"
 
-// Config says where everything is. The folders exist.
+// Config has the folders and files of the control plane. The folders exist.
 type Config struct {
-	// Dir keeps etcd's data and the files that components read their
-	// settings from.
+	// Dir has etcd's data and the configuration files of the components.
 	Dir string
 	PKI *pki.Store
 
@@ -30,7 +28,7 @@ type Config struct {
 	API     net.Listener
 	Webhook net.Listener
 
-	// URL of the API server as this process reaches it.
+	// URL of the API server for this process.
 	URL string
 	// Kubeconfig is the path of kube-controller-manager's kubeconfig, JobSet
 	// the client configuration of JobSet's controllers; both of system:masters.
@@ -40,8 +38,7 @@ type Config struct {
 	// Gate decides about BatchJobs; nil: webhooks do.
 	Gate *Gate
 
-	// Plain asks for a Kubernetes as others have it: with kube-scheduler, and
-	// with the controllers and admission plugins that a local cluster of Berth
-	// does without.
+	// Plain starts a plain Kubernetes: with kube-scheduler, and with the controllers
+	// and admission plugins that a local cluster of Berth does not need.
 	Plain bool
 }

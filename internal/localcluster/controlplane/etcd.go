@@ -12,16 +12,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxSocketPath is the longest path a unix socket can have (sun_path), less a
-// margin for the name.
+// maxSocketPath is the longest path of a Unix socket (sun_path), minus a margin for the
+// name.
 const maxSocketPath = 90
 
-// etcd runs the store. It listens on unix sockets in a folder that only its
-// owner can enter: a port on loopback would make every user of the machine an
-// administrator.
+// etcd runs the store. It listens on Unix sockets in a folder that only its owner can
+// access: with a port on loopback, every user of the machine would be an administrator.
 type etcd struct {
 	server *embed.Etcd
-	socket string // folder made for the sockets, where the data folder's path is too long
+	socket string // folder for the sockets if the data folder's path is too long
 	url    string
 }
 
@@ -39,7 +38,7 @@ func startEtcd(ctx context.Context, dir string, log *zap.Logger) (*etcd, error) 
 		e.socket, sockets = tmp, tmp
 	}
 	client, peer := filepath.Join(sockets, "c.sock"), filepath.Join(sockets, "p.sock")
-	_ = os.Remove(client) // left by a crash; the state folder's lock is ours
+	_ = os.Remove(client) // left by a crash; this process has the state folder's lock
 	_ = os.Remove(peer)
 
 	var err error
@@ -66,11 +65,11 @@ func etcdConfig(dir, client, peer string, log *zap.Logger) *embed.Config {
 	c.Dir = filepath.Join(dir, "data")
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: client}}
-	// The peer listener takes the socket from Host; with an empty one it would
+	// The peer listener uses Host as the socket. If it were empty, the listener would
 	// bind an abstract name that everybody can connect to.
 	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: peer}}
-	// Advertised addresses must look like host:port, and nobody dials them:
-	// there is one member.
+	// Advertised addresses must be host:port, and nobody dials them, because there is
+	// one member.
 	nowhere := url.URL{Scheme: "http", Host: "127.0.0.1:2380"}
 	c.AdvertiseClientUrls = []url.URL{nowhere}
 	c.AdvertisePeerUrls = []url.URL{nowhere}

@@ -19,33 +19,33 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// fairness keeps one user's requests from the others' way, as an API server's
-// Priority and Fairness does elsewhere: that has queues for everybody, whose
-// cost a cluster on one machine feels. Administrators and the cluster's own
-// parts are not held up. Safe for concurrent use.
+// fairness prevents the requests of one user from delaying others, as an API server's
+// Priority and Fairness does, which has queues for everybody and would be too costly
+// for a cluster on one machine. Administrators and the cluster's own parts are not
+// limited. Safe for concurrent use.
 type fairness struct {
 	requests, lists, watches *shares.Queue
 	pace                     *shares.Pace
 }
 
-// patienceOfUsers is how long a user's request waits for its turn.
-const patienceOfUsers = 30 * time.Second
+// userTimeout is how long a user's request waits for its turn.
+const userTimeout = 30 * time.Second
 
 func newFairness() *fairness {
 	return &fairness{
 		requests: &shares.Queue{
 			What: "requests to the API server", Places: 64, PerUser: 2 * runtime.GOMAXPROCS(0), Waiting: 100,
-			Patience: patienceOfUsers,
+			Patience: userTimeout,
 		},
-		lists:   &shares.Queue{What: "lists of jobs", Places: 2, PerUser: 1, Waiting: 16, Patience: patienceOfUsers},
+		lists:   &shares.Queue{What: "lists of jobs", Places: 2, PerUser: 1, Waiting: 16, Patience: userTimeout},
 		watches: &shares.Queue{What: "watches of jobs", Places: 2000, PerUser: 16},
-		// Of lists alone.
+		// For lists only.
 		pace: &shares.Pace{Share: 250 * time.Millisecond, Burst: 2 * time.Second, Least: time.Millisecond},
 	}
 }
 
-// chain is the chain of handlers of an API server with f in it, after who asks
-// and for what is known.
+// chain returns the API server's chain of handlers with f in it, after authentication
+// and the parsing of the request.
 func (f *fairness) chain(
 	build func(http.Handler, *genericapiserver.Config) http.Handler,
 ) func(http.Handler, *genericapiserver.Config) http.Handler {
@@ -58,7 +58,7 @@ func (f *fairness) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, _ := requestinfo.UserFrom(r.Context())
 		what, _ := requestinfo.RequestInfoFrom(r.Context())
-		// The queue API has its own shares, and streams.
+		// The queue API has its own limits, and streams.
 		if who == nil || what == nil || what.APIGroup == wire.QueueGroup || !limited(who) {
 			next.ServeHTTP(w, r)
 			return
@@ -73,8 +73,8 @@ func (f *fairness) handler(next http.Handler) http.Handler {
 	})
 }
 
-// limited: those who are neither administrators nor a part of Kubernetes or
-// Berth.
+// limited reports whether the user is neither an administrator nor a part of Kubernetes
+// or Berth.
 func limited(who user.Info) bool {
 	if slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
 		return false
@@ -84,8 +84,8 @@ func limited(who user.Info) bool {
 		strings.HasSuffix(name, ":"+v1alpha1.ServiceAccountName)
 }
 
-// enter waits for the user's share. The error is a *shares.Refusal unless ctx
-// has ended.
+// enter waits for the user's share. The error is a *shares.Refusal unless ctx has
+// ended.
 func (f *fairness) enter(ctx context.Context, name string, what *requestinfo.RequestInfo) (leave func(), err error) {
 	switch what.Verb {
 	case "watch":

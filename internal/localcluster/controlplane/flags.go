@@ -63,8 +63,8 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--admission-control-config-file=" + c.admissionFile(),
 		"--disable-admission-plugins=" + disabled,
 		"--enable-admission-plugins=" + enabled,
-		// One machine: queues of the server's own would only add delay. Users
-		// are kept from each other's way by fairness.go.
+		// On one machine, queues of the server's own would only add delay. fairness.go
+		// limits users.
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
@@ -74,8 +74,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 	}
 }
 
-// controllerNames are the loops of kube-controller-manager that something here
-// depends on.
+// controllerNames are the controllers of kube-controller-manager that Berth depends on.
 var controllerNames = []string{
 	"namespace-controller",
 	"serviceaccount-controller",
@@ -93,7 +92,7 @@ var controllerNames = []string{
 	"resourcequota-controller",
 }
 
-// plainControllers are those that what is installed by a chart needs as well.
+// plainControllers are additional ones for programs that are installed by a chart.
 var plainControllers = []string{
 	"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller",
 	"disruption-controller", "persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller",
@@ -123,14 +122,14 @@ func (c Config) controllerManagerFlags() []string {
 	}
 }
 
-// FrontProxyName is the API server's name towards aggregated APIs and
-// webhooks; the certificate is signed by the front proxy's authority.
+// FrontProxyName is the API server's name for aggregated APIs and webhooks; the
+// certificate is signed by the front proxy's CA.
 const FrontProxyName = "front-proxy-client"
 
 func (c Config) admissionFile() string { return filepath.Join(c.Dir, "admission.yaml") }
 
-// writeAdmission makes the API server show its front-proxy certificate to
-// webhooks, so that ours can turn everybody else away.
+// writeAdmission makes the API server present its front-proxy certificate to webhooks,
+// so that Berth's can refuse all other clients.
 func (c Config) writeAdmission() error {
 	kubeconfig := filepath.Join(c.Dir, "webhook-client.kubeconfig")
 	client := fmt.Sprintf(

@@ -14,8 +14,8 @@ import (
 	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// newAPIServer builds the API server; its runner returns after a shutdown
-// that lets requests in flight end.
+// newAPIServer builds the API server and returns the function that runs it, which
+// returns after a shutdown in which requests in flight can finish.
 func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.Context) error, error) {
 	o := apiserveroptions.NewServerRunOptions()
 	if c.Gate != nil {
@@ -56,7 +56,7 @@ func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.
 	return prepared.Run, nil
 }
 
-// runScheduler runs kube-scheduler as it is by default, until ctx ends.
+// runScheduler runs kube-scheduler with its default configuration until ctx ends.
 func (c Config) runScheduler(ctx context.Context) error {
 	o := scheduleroptions.NewOptions()
 	flags := []string{
@@ -76,7 +76,7 @@ func (c Config) runScheduler(ctx context.Context) error {
 	return nil
 }
 
-// runControllers runs kube-controller-manager's loops until ctx ends.
+// runControllers runs kube-controller-manager's controllers until ctx ends.
 func (c Config) runControllers(ctx context.Context) error {
 	o, err := kcmoptions.NewKubeControllerManagerOptions()
 	if err != nil {

@@ -21,7 +21,7 @@ type Plane struct {
 	rest   *rest.Config
 	etcd   *etcd
 
-	// servers outlive controllers, so that those can write their last words.
+	// servers run longer than controllers, so that those can finish their writes.
 	servers     context.Context
 	stopServers context.CancelFunc
 	controllers context.Context
@@ -33,9 +33,9 @@ type Plane struct {
 	failed  chan error
 }
 
-// Start starts etcd and the API server and returns when the server answers.
-// rc is an administrator's client configuration. The plane runs until Stop;
-// ctx bounds the start only.
+// Start starts etcd and the API server and returns when the server answers. rc is an
+// administrator's client configuration. The plane runs until Stop; ctx limits only the
+// start.
 func Start(ctx context.Context, c Config, rc *rest.Config, log *zap.Logger) (*Plane, error) {
 	p := &Plane{config: c, rest: rc, failed: make(chan error, 4)}
 	p.servers, p.stopServers = context.WithCancel(context.WithoutCancel(ctx))
@@ -70,7 +70,8 @@ func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
 // as the API server is healthy.
 func (p *Plane) StartControllers() {
 	p.run(&p.looping, func() error {
-		// By itself it waits ten seconds and ends, which a busy machine exceeds.
+		// Without this it waits ten seconds and exits, which is too short on a busy
+		// machine.
 		if err := p.waitFor(p.controllers, "/healthz", nil); err != nil {
 			if p.controllers.Err() != nil {
 				return nil //nolint:nilerr // stopped before it was healthy
@@ -103,15 +104,15 @@ func (p *Plane) StartJobSet(ctx context.Context) error {
 	}
 }
 
-// Failed delivers the error of a component that ended by itself.
+// Failed returns the error of a component that ended by itself.
 func (p *Plane) Failed() <-chan error { return p.failed }
 
-// drainTime is how long requests may go on after the API server was told to
-// end. It would let them have a minute, which those take that wait for a
-// webhook or an aggregated API that no longer answers.
+// drainTime is how long requests may continue after the API server was stopped. Its own
+// limit is a minute, which requests would use up that wait for a webhook or an
+// aggregated API that no longer answers.
 const drainTime = 3 * time.Second
 
-// Stop ends the controllers, then the API server, then etcd, and waits.
+// Stop stops the controllers, then the API server, then etcd, and waits for them.
 func (p *Plane) Stop() {
 	p.stopControl()
 	p.looping.Wait()
@@ -138,7 +139,7 @@ func (p *Plane) run(wg *sync.WaitGroup, f func() error) {
 
 // waitServing waits until the API server answers an administrator.
 func (p *Plane) waitServing(ctx context.Context) error {
-	// 404: answers, and the namespace is about to be made.
+	// 404: it answers, and the namespace will be created next.
 	return p.waitFor(ctx, "/api/v1/namespaces/kube-system", p.failed)
 }
 

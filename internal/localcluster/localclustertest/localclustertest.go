@@ -1,5 +1,5 @@
-// Package localclustertest gives tests a whole Berth cluster in their own
-// process. Linking it means linking Kubernetes: keep its users few.
+// Package localclustertest starts a whole Berth cluster in the process of a test.
+// Linking it links Kubernetes: use it in few packages.
 package localclustertest
 
 import (
@@ -27,16 +27,16 @@ import (
 // Cluster is a running cluster.
 type Cluster struct {
 	localcluster.Info
-	// StateDir is the state folder; BinDir where agent and commands come from.
+	// StateDir is the state folder; BinDir has the agent and the commands.
 	StateDir, BinDir string
 	// Admin is an administrator's client configuration.
 	Admin *rest.Config
 }
 
-// Option changes what cluster is started.
+// Option changes the configuration of the cluster.
 type Option func(*localcluster.Config)
 
-// Nodes asks for n nodes n1, n2, ... of cpus CPUs and memory MiB each.
+// Nodes sets n nodes n1, n2, ... with that number of CPUs and MiB of memory each.
 func Nodes(n int, cpus, memory int64) Option {
 	return func(c *localcluster.Config) {
 		c.Nodes = nil
@@ -48,21 +48,21 @@ func Nodes(n int, cpus, memory int64) Option {
 	}
 }
 
-// WithoutScheduler leaves the scheduler out; localcluster.SchedulerArgs tells
-// how to run one outside.
+// WithoutScheduler starts no scheduler; localcluster.SchedulerArgs has the flags for
+// one outside.
 func WithoutScheduler(c *localcluster.Config) { c.Parts.Scheduler = nil }
 
-// Start starts a cluster of three nodes with four CPUs and 2000 MB each, and
-// ends it with the test. One at a time: Kubernetes' parts keep global state.
-// The folder bin/ of the source tree gives agent and commands, where it is
-// built.
+// Start starts a cluster of three nodes with four CPUs and 2000 MB each, and stops it
+// at the end of the test. Only one may run at a time, because Kubernetes' parts have
+// global state. Agent and commands come from the folder bin/ of the source tree, if it
+// is built.
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	admin, err := localcluster.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not t.TempDir: other users must be able to pass through.
+	// Not t.TempDir: other users must be able to access it.
 	state, err := os.MkdirTemp("", "berth-test-")
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func run(t testing.TB, c localcluster.Config, folder string) *Cluster {
 	}
 }
 
-// binDir is bin/ of the source tree this file belongs to.
+// binDir returns bin/ of the source tree that this file belongs to.
 func binDir(t testing.TB) string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "bin")

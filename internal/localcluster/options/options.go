@@ -1,5 +1,5 @@
-// Package options is the command line of the local cluster, which berth and
-// berth-local share. It is light: it links nothing of Kubernetes.
+// Package options is the command line of the local cluster, which berth and berth-local
+// share. It does not link Kubernetes.
 package options
 
 import (
@@ -17,9 +17,8 @@ import (
 const (
 	SchedulerInternal = "internal"
 	SchedulerExternal = "external"
-	// SchedulerNone leaves out everything of Berth, and JobSet: what is left is
-	// Kubernetes, with the controllers and the scheduler of its own that others
-	// need, for trying how Berth is installed.
+	// SchedulerNone leaves out Berth and JobSet: the result is a Kubernetes with its
+	// own controllers and scheduler, for testing the installation of Berth.
 	SchedulerNone = "none"
 )
 
@@ -42,17 +41,17 @@ type Options struct {
 
 	AccountingStorage string // "": a file in the state folder
 
-	// Shaped: the command line says how many nodes of what size there are.
-	// Otherwise those of the last start are taken again.
+	// Shaped: the command line has the number or the size of nodes. Otherwise those of
+	// the last start are used.
 	Shaped bool
 }
 
-// AddState adds the flag that every sub-command takes.
+// AddState adds the flag of every sub-command.
 func (o *Options) AddState(fs *pflag.FlagSet) {
 	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`folder` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
 }
 
-// AddRun adds the flags of starting a cluster.
+// AddRun adds the flags for starting a cluster.
 func (o *Options) AddRun(fs *pflag.FlagSet) {
 	o.AddState(fs)
 	fs.IntVar(&o.Nodes, "nodes", 3, "`number` of process nodes, named n1, n2, ... (default: as last time, else 3)")
@@ -71,11 +70,11 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
 
-// shapeFlags are the flags that say how many nodes of what size there are.
+// shapeFlags are the flags for the number and the size of nodes.
 var shapeFlags = []string{"nodes", "cpus", "memory", "gpus"}
 
-// Args returns the flags that give o again: all of them, but those of the
-// nodes' shape only if the command line gave one.
+// Args returns the flags that result in o: all of them, but those of the nodes' shape
+// only if the command line had one.
 func (o *Options) Args() []string {
 	var args []string
 	var flags pflag.FlagSet
@@ -97,16 +96,16 @@ func (o *Options) Args() []string {
 	return args
 }
 
-// Look notes which flags were given.
+// Look records which flags were given.
 func (o *Options) Look(fs *pflag.FlagSet) {
 	for _, name := range shapeFlags {
 		o.Shaped = o.Shaped || fs.Changed(name)
 	}
 }
 
-// Complete fills in defaults and checks what can be checked without looking
-// at the machine. euid is the effective user id, env the environment, dir the
-// current folder, exe this program's path.
+// Complete sets defaults and checks what can be checked without reading files of the
+// machine. euid is the effective user id, env the environment, dir the current folder,
+// exe this program's path.
 func (o *Options) Complete(euid int, env func(string) string, dir, exe string) error {
 	if o.StateDir == "" {
 		d, err := DefaultStateDir(euid, env)
@@ -162,7 +161,7 @@ func (o *Options) check(euid int) error {
 	return nil
 }
 
-// DefaultStateDir is where a cluster's state is unless a flag says otherwise.
+// DefaultStateDir returns the folder of a cluster's state without a flag.
 func DefaultStateDir(euid int, env func(string) string) (string, error) {
 	if euid == 0 {
 		return "/var/lib/berth", nil
@@ -176,8 +175,8 @@ func DefaultStateDir(euid int, env func(string) string) (string, error) {
 	return "", errors.New("neither HOME nor XDG_STATE_HOME is set; name a folder with --state-dir")
 }
 
-// ParseMemory reads a size as Slurm's --mem does, in MiB: a number with K, M
-// (the default), G or T. "" is 0.
+// ParseMemory parses a size like Slurm's --mem, in MiB: a number with K, M (the
+// default), G or T. "" is 0.
 func ParseMemory(s string) (int64, error) {
 	if s == "" {
 		return 0, nil

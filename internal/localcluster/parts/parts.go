@@ -1,5 +1,5 @@
-// Package parts gives the local cluster its peers: Berth's scheduler and
-// process nodes.
+// Package parts has the peers of the local cluster's control plane: Berth's scheduler
+// and process nodes.
 package parts
 
 import (
@@ -24,12 +24,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// stopGrace is what jobs get between SIGTERM and SIGKILL when the cluster goes
-// down.
+// stopGrace is the time between SIGTERM and SIGKILL for jobs when the cluster stops.
 const stopGrace = 2 * time.Second
 
-// All are the peers as they really are. The program must be one that
-// processnode's containers can be started from (any that links this package).
+// All returns the real peers. The program must be one from which processnode's
+// containers can be started (any that links this package).
 func All() localcluster.Parts {
 	processnode.MaybeShim()
 	return localcluster.Parts{Network: network, Scheduler: scheduler, Nodes: nodes, Check: check, Sweep: sweep}
@@ -37,8 +36,7 @@ func All() localcluster.Parts {
 
 func sweep(key, dir string) error { return processnode.Sweep(dir, key) }
 
-// check says what pods on this machine will lack; the error says that none can
-// run at all.
+// check returns what pods on this machine will lack; an error if none can run at all.
 func check() ([]string, error) {
 	lacks, ok := processnode.Capabilities()
 	if !ok {
@@ -72,7 +70,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 	if !ok {
 		return errors.New("the pods' network is another one")
 	}
-	// Process nodes send protobuf and speak to this machine only.
+	// Process nodes use protobuf and connect to this machine only.
 	kube := rest.CopyConfig(c.Kube)
 	kube.ContentType = "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(kube)
@@ -96,7 +94,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 	return processnode.Run(ctx, cfg)
 }
 
-// node describes a process node to the scheduler as a node of a cluster would.
+// node returns the configuration of a process node.
 func node(n localcluster.Node, hostname string) processnode.NodeConfig {
 	c := processnode.NodeConfig{
 		Name: n.Object(), CPUs: n.CPUs, Memory: n.Memory << 20,

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Kubeconfig is a client's configuration file: a server's URL, the authority
-// that signed it, the client's own certificate, and the namespace of its
-// context ("" for the default one).
+// Kubeconfig returns a client's configuration file: a server's URL, the CA that signed
+// it, the client's own certificate, and the namespace of its context ("" for the
+// default one).
 func Kubeconfig(server string, caPEM []byte, client Pair, user, namespace string) []byte {
 	var b strings.Builder
 	e := base64.StdEncoding.EncodeToString

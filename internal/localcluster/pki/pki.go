@@ -1,9 +1,9 @@
-// Package pki keeps the certificates of a local cluster: two authorities (one
-// for servers and clients, one for the API server's front proxy), the key that
-// signs ServiceAccount tokens, and the leaf certificates made from them.
+// Package pki has the certificates of a local cluster: two CAs (one for servers and
+// clients, one for the API server's front proxy), the key that signs ServiceAccount
+// tokens, and the leaf certificates signed by the CAs.
 //
-// The authorities and the key live in files and survive restarts; leaf
-// certificates are cheap and are made anew at each start.
+// The CAs and the key are in files and survive restarts; leaf certificates are cheap
+// and are created at each start.
 package pki
 
 import (
@@ -57,19 +57,19 @@ type Pair struct {
 	Key  []byte
 }
 
-// Leaf says what a certificate is for.
+// Leaf describes a certificate.
 type Leaf struct {
 	CommonName    string
 	Organizations []string
-	// Hosts makes it a server's certificate: DNS names and IP addresses. A
-	// leaf without hosts is a client's.
+	// Hosts are the DNS names and IP addresses of a server's certificate. A leaf
+	// without hosts is a client's.
 	Hosts []string
-	// Client makes a server's certificate good for a client as well.
+	// Client allows a server's certificate to be used as a client's, too.
 	Client bool
 }
 
-// Open reads the folder's authorities and key and makes what is missing. The
-// folder is created with mode 0700.
+// Open reads the folder's CAs and key and creates those that are missing. The folder is
+// created with mode 0700.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	return s, s.serviceAccountKey()
 }
 
-// Path of a file of the folder.
+// Path returns the path of a file in the folder.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, name) }
 
 // Write signs a leaf and writes it as NAME.crt and NAME.key.
@@ -104,7 +104,7 @@ func (s *Store) writePair(name string, p Pair) error {
 	return writeFile(s.Path(name+".crt"), p.Cert)
 }
 
-// Sign makes a certificate and a key for it.
+// Sign returns a certificate and its key.
 func (a *Authority) Sign(leaf Leaf) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -176,7 +176,7 @@ func newAuthority(commonName string, now time.Time) (Pair, error) {
 	return encode(der, key)
 }
 
-// serviceAccountKey makes sa.key and sa.pub.
+// serviceAccountKey creates sa.key and sa.pub.
 func (s *Store) serviceAccountKey() error {
 	if _, err := os.Stat(s.Path("sa.pub")); err == nil {
 		return nil
@@ -235,8 +235,7 @@ func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// writeFile replaces a file in one step, so that a crash leaves the old or the
-// new one.
+// writeFile replaces a file atomically, so that a crash leaves the old or the new one.
 func writeFile(path string, data []byte) error {
 	tmp := path + ".new"
 	if err := os.WriteFile(tmp, data, 0o600); err != nil {
