@@ -77,7 +77,7 @@ func TestS08ADefectBesideTheRequests(t *testing.T) {
 	}
 }
 
-// defective is an audit log that panics once when it is told of an event.
+// defective is an audit log that panics once, at its first event.
 type defective struct {
 	*records
 	event atomic.Pointer[string] // nil: it works

@@ -156,7 +156,7 @@ func agentOwner(n *node) string {
 	return strings.TrimSpace(string(out))
 }
 
-// hangup reports whether a command whose client vanishes is told so by a signal.
+// hangup reports whether a command receives a signal when its client vanishes.
 func hangup(t *testing.T, n *node) bool {
 	c, err := n.dial("ann", n.ann().key)
 	if err != nil {

@@ -166,9 +166,8 @@ func TestControlMaster(t *testing.T) {
 	}
 }
 
-// Who asks for one session more than a connection may have gets it by a
-// connection of its own, at once: OpenSSH's client falls back when it is told
-// that it was refused.
+// A client that requests one session more than a connection may have opens a connection
+// of its own for it, at once: OpenSSH's client does so when the session is refused.
 func TestASessionTooManyHasAConnectionOfItsOwn(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)

@@ -102,7 +102,7 @@ func FuzzFromGateway(f *testing.F) {
 				t.Errorf("%q: refused and kept", payload)
 			}
 		}
-		// Whoever was admitted can be told about.
+		// The identity of an accepted connection can be logged.
 		_, _ = c.source(), c.inside()
 		select {
 		case <-s.gateway.first:

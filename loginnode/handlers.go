@@ -60,8 +60,8 @@ func (s *Server) limitStartups(next connHandler) connHandler {
 	}
 }
 
-// recoverBeforeLogin recovers panics that a client may have provoked before it
-// logged in. Its address is penalized when the connection ends.
+// recoverBeforeLogin recovers panics that a client may have caused before it logged in.
+// Its address is penalized when the connection ends.
 func (s *Server) recoverBeforeLogin(next connHandler) connHandler {
 	return func(c *conn) {
 		defer func() {

@@ -156,7 +156,7 @@ func TestSessionsRunInTheUsersPod(t *testing.T) {
 	if len(starts) == 0 || starts[0].Command == "" || starts[0].User != "ann" {
 		t.Errorf("audited: %+v", starts)
 	}
-	// The client knows of its end before the log does.
+	// The client sees its end earlier than the log.
 	eventually(t, "an end for each start", func() bool { return len(n.audit.find(t, "session-end")) == len(starts) })
 }
 
@@ -222,8 +222,8 @@ func TestOptionsOfKeysHoldInPods(t *testing.T) {
 	}
 }
 
-// While the pod starts, the client is told so, on its standard error; nothing
-// that it has sent meanwhile is lost.
+// While the pod starts, the client gets a message on its standard error, and nothing
+// that it has sent in the meantime is lost.
 func TestTheClientSeesThatThePodStarts(t *testing.T) {
 	have(t, "ssh")
 	n, p := withPods(t)
@@ -244,8 +244,8 @@ func TestTheClientSeesThatThePodStarts(t *testing.T) {
 	}
 }
 
-// A pod that cannot be had costs that login, with a plain word to the client
-// and the reason in the log; the next one tries anew.
+// If a pod cannot be created, that login fails with a message to the client and the
+// reason in the log; the next login tries again.
 func TestAPodThatCannotBeHad(t *testing.T) {
 	n, p := withPods(t)
 	p.fail = errors.New("quota exceeded: secret details")

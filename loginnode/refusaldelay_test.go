@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Whoever is looked up fast is refused as late as who is looked up slowly.
+// A refusal after a fast look-up is as late as one after a slow look-up.
 func TestRefusalsTakeTheSameTime(t *testing.T) {
 	now := time.Now()
 	r := &refusalDelay{least: 20 * time.Millisecond, now: func() time.Time { return now }}

@@ -200,8 +200,8 @@ func (s *Server) reportPanic(r any) {
 	s.cfg.Log.Error("recovered from a panic", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 }
 
-// reportEarlyPanic is reportPanic for a panic that a client may have provoked before
-// it logged in: its address is penalized when the connection ends.
+// reportEarlyPanic is reportPanic for a panic that a client may have caused before it
+// logged in: its address is penalized when the connection ends.
 func (s *Server) reportEarlyPanic(c *conn, r any) {
 	s.reportPanic(r)
 	c.panicked.Store(true)

@@ -233,7 +233,7 @@ type PodsOf struct {
 // Preemption is the decision to end a job for a more important one.
 type Preemption struct {
 	By int64            `json:"by"` // job id
-	At metav1.MicroTime `json:"at"` // when the job was told
+	At metav1.MicroTime `json:"at"` // when the job was warned
 	// Due is when its grace is over.
 	Due  metav1.MicroTime `json:"due"`
 	Mode string           `json:"mode"` // CANCEL or REQUEUE

@@ -20,8 +20,8 @@ type Cluster struct {
 	Spec ClusterSpec `json:"spec,omitempty"`
 }
 
-// ClusterSpec holds slurm.conf's parameters that mean something here, under
-// its names. A nil pointer or zero means the default named in the comment.
+// ClusterSpec has those parameters of slurm.conf that have an effect, under the same
+// names. A nil pointer or zero means the default named in the comment.
 type ClusterSpec struct {
 	ClusterName string `json:"clusterName,omitempty"` // "berth"
 
@@ -34,18 +34,18 @@ type ClusterSpec struct {
 	KillWait      *int32 `json:"killWaitSeconds,omitempty"`      // 30
 	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
 	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
-	// MaxBytesPerUser bounds the scripts and environments (compressed) and descriptions of one
-	// user's jobs in the queue; operators have four times as much. -1: no limit.
+	// MaxBytesPerUser limits the scripts and environments (compressed) and descriptions
+	// of one user's jobs in the queue; operators have four times as much. -1: no limit.
 	MaxBytesPerUser int64 `json:"maxBytesPerUser,omitempty"` // 128 MiB
-	// SubmitsPerSecond is how many jobs one user may submit in a second, on
-	// average; operators ten times as many. -1: no limit.
+	// SubmitsPerSecond is how many jobs one user may submit per second, on average;
+	// operators ten times as many. -1: no limit.
 	SubmitsPerSecond int32 `json:"submitsPerSecond,omitempty"` // 100
-	// ResvOverRun is how long jobs may run beyond the end of their reservation,
-	// in minutes; 2^31-1: as long as they like.
+	// ResvOverRun is how long jobs may continue after the end of their reservation, in
+	// minutes; 2^31-1: no limit.
 	ResvOverRun int32 `json:"resvOverRunMinutes,omitempty"` // 0
 	JobRequeue  *bool `json:"jobRequeue,omitempty"`         // true
-	// RequeueExit are exit codes with which batch jobs go back to the queue
-	// ("1-3,9"), RequeueExitHold those with which they are held there.
+	// RequeueExit are exit codes with which batch jobs are requeued ("1-3,9"),
+	// RequeueExitHold those with which they are also held.
 	RequeueExit     string `json:"requeueExit,omitempty"`
 	RequeueExitHold string `json:"requeueExitHold,omitempty"`
 	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
@@ -75,12 +75,12 @@ type ClusterSpec struct {
 	// "OFF" (default), "CANCEL" or "REQUEUE".
 	PreemptType string `json:"preemptType,omitempty"`
 	PreemptMode string `json:"preemptMode,omitempty"`
-	// PreemptExemptTime is how long every job runs before it may be preempted.
+	// PreemptExemptTime is how long a job runs at least before it may be preempted.
 	PreemptExemptTime int32 `json:"preemptExemptTimeSeconds,omitempty"` // 0
 
-	// BackfillReservations is how many waiting jobs of each partition have a
-	// start that no later job may delay; 0: all of them (conservative
-	// backfill). nil: 1 (EASY backfill).
+	// BackfillReservations is how many pending jobs of each partition have a start that
+	// no later job may delay; 0: all of them (conservative backfill). nil: 1 (EASY
+	// backfill).
 	//
 	// +kubebuilder:validation:Minimum=0
 	BackfillReservations *int32 `json:"backfillReservations,omitempty"`
@@ -88,44 +88,43 @@ type ClusterSpec struct {
 	// Licenses of the whole cluster, by name.
 	Licenses map[string]int32 `json:"licenses,omitempty"`
 
-	// WorkloadNamespaces are the namespaces whose pods may name Berth's
-	// scheduler: they wait in the queue with the jobs. Users' namespaces do not
-	// count. Empty: none.
+	// WorkloadNamespaces are the namespaces whose pods may name Berth's scheduler: they
+	// wait in the queue with the jobs. Users' namespaces are ignored. Empty: none.
 	WorkloadNamespaces []string `json:"workloadNamespaces,omitempty"`
 
-	// PrivateData lists what ordinary users may not see of others (jobs, ...).
+	// PrivateData lists what users who are not operators may not see of other users
+	// (jobs, ...).
 	PrivateData []string `json:"privateData,omitempty"`
 
-	// Mail says how users are told about their jobs (--mail-type); nil: they
-	// are not, and submissions that ask for it get a warning.
+	// Mail is how users are notified of events of their jobs (--mail-type); nil: they
+	// are not, and submissions that request it get a warning.
 	Mail *MailSettings `json:"mail,omitempty"`
 
 	// SiteScripts run around jobs, tasks and steps.
 	SiteScripts `json:",inline"`
 
-	// Devices says which extended resources of the nodes' device plugins are
-	// which generic resources (GRES), and of which type. The first row that
-	// holds counts. Without one, nvidia.com/gpu, amd.com/gpu and
-	// gpu.intel.com/{i915,xe} are gpu, of the type that the label of the
-	// vendor's feature discovery names (a100 of NVIDIA-A100-SXM4-80GB), and
+	// Devices maps extended resources of the nodes' device plugins to generic resources
+	// (GRES) and their types. The first row that matches counts. Without one,
+	// nvidia.com/gpu, amd.com/gpu and gpu.intel.com/{i915,xe} are gpu, of the type in
+	// the label of the vendor's feature discovery (a100 for NVIDIA-A100-SXM4-80GB), and
 	// nvidia.com/mig-PROFILE are gpu of the type PROFILE.
 	Devices []DeviceResource `json:"devices,omitempty"`
 
-	// FeatureLabels are labels of nodes that become features, beside those
-	// that begin with feature.berth.hpc/. An asterisk at the end stands for any
-	// text, and that text is the feature, in lower case, where the label's
-	// value is "true" (feature.node.kubernetes.io/cpu-cpuid.* gives avx512f);
-	// else the value is (node.kubernetes.io/instance-type gives m5.large).
+	// FeatureLabels are labels of nodes that become features, beside those that begin
+	// with feature.berth.hpc/. An asterisk at the end matches any text. If the label's
+	// value is "true", that text in lower case is the feature
+	// (feature.node.kubernetes.io/cpu-cpuid.* results in avx512f); otherwise the value
+	// is (node.kubernetes.io/instance-type results in m5.large).
 	FeatureLabels []string `json:"featureLabels,omitempty"`
 
-	// Parameters keeps every other parameter of an imported slurm.conf, for
-	// scontrol show config. They change nothing.
+	// Parameters has all other parameters of an imported slurm.conf, for scontrol show
+	// config. They have no effect.
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// SiteScripts are the site's own programs around jobs (slurm.conf(5), Prolog,
-// ...). Each is a path, of a program that the job's pods can see, or the text of
-// a script, which begins with "#!". All of them run as the job's user.
+// SiteScripts are the site's own programs around jobs (slurm.conf(5), Prolog, ...).
+// Each is the path of a program that the job's pods can see, or the text of a script
+// that begins with "#!". All of them run as the job's user.
 type SiteScripts struct {
 	// Prolog runs on every node before anything of a job does, Epilog when
 	// nothing of it runs there any more.
@@ -138,20 +137,20 @@ type SiteScripts struct {
 	// SrunProlog and SrunEpilog run where srun runs, around a step.
 	SrunProlog string `json:"srunProlog,omitempty"`
 	SrunEpilog string `json:"srunEpilog,omitempty"`
-	// PrologEpilogTimeout bounds Prolog and Epilog, in seconds; 0: 300.
+	// PrologEpilogTimeout limits the time of Prolog and Epilog, in seconds; 0: 300.
 	//
 	// +kubebuilder:validation:Minimum=0
 	PrologEpilogTimeout int32 `json:"prologEpilogTimeoutSeconds,omitempty"`
-	// DrainOnScriptError drains the node on which a prolog or epilog fails, as
-	// Slurm does. A job's processes could pretend that, so it is for sites that
-	// trust their users.
+	// DrainOnScriptError drains the node on which a prolog or epilog fails, as Slurm
+	// does. A job's processes could fake that, so it is for sites that trust their
+	// users.
 	DrainOnScriptError bool `json:"drainOnScriptError,omitempty"`
 }
 
-// Priority is how priorities come about (slurm.conf(5), Priority*).
+// Priority sets how priorities are computed (slurm.conf(5), Priority*).
 type Priority struct {
 	// PriorityType: "basic" (first come, first served) or "multifactor"; "":
-	// multifactor where a weight is set, else basic.
+	// multifactor if a weight is set, else basic.
 	PriorityType string `json:"priorityType,omitempty"`
 	// PriorityWeights: age, fairshare, jobsize, partition, qos, assoc.
 	PriorityWeights map[string]int64 `json:"priorityWeights,omitempty"`
@@ -172,8 +171,8 @@ type Priority struct {
 	PriorityFlags []string `json:"priorityFlags,omitempty"`
 }
 
-// MailSettings name a relay that takes mail without a password, or a URL that
-// mails are posted to as JSON. Webhook wins.
+// MailSettings has a relay that accepts mail without a password, or a URL to which
+// mails are posted as JSON. If both are set, the URL is used.
 type MailSettings struct {
 	SMTP    string `json:"smtp,omitempty"`   // host:port
 	From    string `json:"from,omitempty"`   // slurm@Domain
@@ -186,8 +185,8 @@ type DeviceResource struct {
 	Name     string `json:"name"`           // gpu
 	Type     string `json:"type,omitempty"` // a100
 	Resource string `json:"resource"`       // nvidia.com/gpu
-	// NodeLabels are labels of the nodes where Resource is this, such as
-	// nvidia.com/gpu.product; empty: everywhere.
+	// NodeLabels are labels of the nodes to which the row applies, such as
+	// nvidia.com/gpu.product; empty: all nodes.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 }
 
@@ -224,14 +223,14 @@ type Partition struct {
 	Spec PartitionSpec `json:"spec,omitempty"`
 }
 
-// PartitionSpec describes a partition. When no Partition exists at all, one
-// named "main" with every default and every node is assumed.
+// PartitionSpec describes a partition. If no Partition exists, one named "main" with
+// all defaults and all nodes is assumed.
 type PartitionSpec struct {
 	Default bool   `json:"default,omitempty"`
 	State   string `json:"state,omitempty"` // UP (default), DOWN, DRAIN, INACTIVE
 
-	// Nodes is a host list of short names ("n[1-4]"), or "ALL"; NodeSelector
-	// selects by label as well. Both empty: every managed node.
+	// Nodes is a host list of short names ("n[1-4]"), or "ALL"; NodeSelector selects
+	// nodes by label as well. Both empty: every managed node.
 	Nodes        string                `json:"nodes,omitempty"`
 	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 
@@ -266,43 +265,43 @@ type PartitionSpec struct {
 	AllowQOS      []string `json:"allowQOS,omitempty"`
 	DenyQOS       []string `json:"denyQOS,omitempty"`
 
-	// SharedPaths are the directories that the jobs of this partition see as
-	// the login nodes do. A job's directory and files must lie in one of them.
+	// SharedPaths are the folders that are the same in the jobs of this partition and
+	// on the login nodes. A job's working directory and files must be in one of them.
 	SharedPaths []string `json:"sharedPaths,omitempty"`
 
-	// AllowImages are the images that jobs may choose with --container-image;
-	// an asterisk stands for any text ("nvcr.io/*"). Empty: none. Image,
-	// volumes and security of all other jobs are Template's.
+	// AllowImages are the images that jobs may choose with --container-image; an
+	// asterisk matches any text ("nvcr.io/*"). Empty: none. Image, volumes and security
+	// of all other jobs are those of Template.
 	AllowImages []string `json:"allowImages,omitempty"`
 
-	// PodPerJob gives each job pods of its own. Otherwise a pod whose job is over
-	// goes on with the next one of the same user that would be given the very same
-	// pod; the tasks of an array are jobs in this.
+	// PodPerJob gives each job its own pods. Otherwise a pod whose job has ended runs
+	// the next job of the same user that would get an identical pod; in this respect
+	// the tasks of an array are jobs.
 	PodPerJob bool `json:"podPerJob,omitempty"`
 
-	// Agent says how the agent and the commands get into the pods.
+	// Agent is how the agent and the commands get into the pods.
 	Agent AgentSource `json:"agent,omitempty"`
 
-	// Template is a core/v1 PodTemplateSpec the pods of this partition start
-	// from: image of the container "job", volumes, mounts, node selector,
-	// tolerations, security context. Users have no influence on it. Without one
-	// it is the default partition's, with its agent and shared paths where this
-	// one names none.
+	// Template is a core/v1 PodTemplateSpec on which the pods of this partition are
+	// based: image of the container "job", volumes, mounts, node selector, tolerations,
+	// security context. Users cannot change it. Without one, the default partition's is
+	// used, with its agent and shared paths if this partition has none.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
+	//
 	// +optional
 	Template runtime.RawExtension `json:"template,omitempty,omitzero"`
 }
 
-// AgentSource names where the agent's folder (agent, berth and the Slurm-named
-// links to it) comes from. Exactly one is set; none: the image of the release,
-// in the way that the nodes can take it.
+// AgentSource is the source of the agent's folder (agent, berth and the Slurm-named
+// links to it). At most one is set; none: the image of the release, in the way that the
+// nodes support.
 type AgentSource struct {
-	// HostPath is an absolute folder present on every node; it is mounted at
-	// the same path.
+	// HostPath is an absolute path of a folder on every node; it is mounted at the same
+	// path.
 	HostPath string `json:"hostPath,omitempty"`
-	// Image is a container image with the folder at /berth/bin, brought in as
-	// an image volume, or by an init container where InitContainer is set.
+	// Image is a container image with the folder at /berth/bin. It is mounted as an
+	// image volume, or copied by an init container if InitContainer is set.
 	Image         string `json:"image,omitempty"`
 	InitContainer bool   `json:"initContainer,omitempty"`
 }
@@ -335,15 +334,15 @@ type User struct {
 type UserSpec struct {
 	UID    int64   `json:"uid"`
 	GID    int64   `json:"gid"`
-	Groups []Group `json:"groups,omitempty"` // supplementary, and the name of the primary
+	Groups []Group `json:"groups,omitempty"` // supplementary groups, and the name of the primary one
 	Home   string  `json:"home,omitempty"`
 	Shell  string  `json:"shell,omitempty"` // /bin/bash
-	// SSHKeys let the user log in to the login node: lines of authorized_keys,
-	// options included.
+	// SSHKeys allow the user to log in to the login node: lines of authorized_keys,
+	// including options.
 	SSHKeys []string `json:"sshKeys,omitempty"`
 
-	// Namespace is the user's own namespace; its jobs live there. The pods of
-	// the jobs run under the ServiceAccount ServiceAccountName in it.
+	// Namespace is the user's own namespace, in which the user's jobs are. The pods of
+	// the jobs use the ServiceAccount ServiceAccountName in it.
 	Namespace string `json:"namespace"`
 	// Identities are the Kubernetes user names that act as this user, beside
 	// the ServiceAccount above. Empty: the object's own name.
@@ -355,15 +354,15 @@ type UserSpec struct {
 	Accounts       []string `json:"accounts,omitempty"`
 	DefaultQOS     string   `json:"defaultQOS,omitempty"`
 
-	// Associations hold what is special about the user in one of its accounts
-	// (or in one partition of it). An account in Accounts without an entry
-	// here has an association without limits.
+	// Associations have the user's settings in one of its accounts (or in one partition
+	// of it). An account in Accounts without an entry here has an association without
+	// limits.
 	Associations []Association `json:"associations,omitempty"`
 	WCKeys       []string      `json:"wckeys,omitempty"`
 	DefaultWCKey string        `json:"defaultWCKey,omitempty"`
 
-	// MaxBytes bounds the scripts, environments and descriptions of this user's jobs in the
-	// queue instead of the Cluster's maxBytesPerUser. -1: no limit.
+	// MaxBytes limits the scripts, environments and descriptions of this user's jobs in
+	// the queue, in place of the Cluster's maxBytesPerUser. -1: no limit.
 	MaxBytes *int64 `json:"maxBytes,omitempty"`
 }
 
@@ -372,7 +371,7 @@ type Association struct {
 	Account   string `json:"account"`
 	Partition string `json:"partition,omitempty"` // empty: every partition
 	Limits    Limits `json:"limits,omitempty"`
-	// QOS that the user may ask for here; empty: those of the account.
+	// QOS that the user may request here; empty: those of the account.
 	QOS        []string `json:"qos,omitempty"`
 	DefaultQOS string   `json:"defaultQOS,omitempty"`
 }

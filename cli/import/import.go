@@ -198,7 +198,8 @@ func node(n *slurmconf.Node) meta {
 	if len(n.Features) > 1 {
 		m.Annotations[wire.AnnotationFeatures] = strings.Join(n.Features, ",")
 	}
-	for key, v := range map[string]int{wire.AnnotationSockets: n.Sockets, wire.AnnotationCores: n.CoresPerSocket, wire.AnnotationThreads: n.ThreadsPerCore} {
+	for key, v := range map[string]int{wire.AnnotationSockets: n.Sockets, wire.AnnotationCores: n.CoresPerSocket,
+		wire.AnnotationThreads: n.ThreadsPerCore} {
 		if v > 0 {
 			m.Annotations[key] = strconv.Itoa(v)
 		}
@@ -215,7 +216,7 @@ func node(n *slurmconf.Node) meta {
 	return meta{APIVersion: "v1", Kind: "Node", Metadata: m}
 }
 
-// people reads the dump, and what the system knows of its users.
+// people parses the dump, with the system's data about its users.
 func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 	data, err := p.ReadFile(o.dump)
 	if err != nil {
@@ -245,7 +246,8 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 				Text: "the user is in the dump and not here: its User is left out (its uid is not known)"})
 			continue
 		}
-		u.Spec.UID, u.Spec.GID, u.Spec.Home, u.Spec.Shell, u.Spec.Groups = entry.uid, entry.gid, entry.home, entry.shell, entry.groups
+		u.Spec.UID, u.Spec.GID, u.Spec.Home, u.Spec.Shell, u.Spec.Groups = entry.uid, entry.gid, entry.home,
+			entry.shell, entry.groups
 		space := meta{
 			APIVersion: "v1",
 			Kind:       "Namespace",
@@ -256,7 +258,7 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 	return out, warnings, nil
 }
 
-// person is what the system knows of a user.
+// person has the system's data about a user.
 type person struct {
 	uid, gid    int64
 	home, shell string

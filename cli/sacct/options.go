@@ -18,7 +18,9 @@ import (
 
 // complete turns what was given into what is done.
 func (o *Options) complete(v *option.Values) error {
-	for _, step := range []func(*option.Values) error{o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times, o.completePart, o.chooseFlags} {
+	for _, step := range []func(*option.Values) error{
+		o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times, o.completePart, o.chooseFlags,
+	} {
 		if err := step(v); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Package sacct shows what accounting knows of jobs and their steps.
+// Package sacct shows the jobs and steps in accounting.
 package sacct
 
 import (
@@ -23,7 +23,7 @@ type Accounting interface {
 	Environment(ctx context.Context, id string) ([]string, error)
 }
 
-// Options are what sacct needs and what it was told.
+// Options are the dependencies and the options of sacct.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Accounting, error)

@@ -219,7 +219,8 @@ func (o *Options) filters() string {
 	for _, f := range []struct {
 		name string
 		list []string
-	}{{"account", op.Accounts}, {"job_name", op.Names}, {"nodelist", op.Nodes}, {"partition", op.Partitions}, {"qos", op.QOS},
+	}{{"account", op.Accounts}, {"job_name", op.Names}, {"nodelist", op.Nodes}, {"partition", op.Partitions},
+		{"qos", op.QOS},
 		{"reservation", op.Reservations}, {"state", op.States}, {"user_name", op.Users}, {"wckey", op.WCKeys}} {
 		if len(f.list) > 0 {
 			text += " " + f.name + "=" + format.Escape(strings.Join(f.list, ","))

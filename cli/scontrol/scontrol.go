@@ -36,7 +36,7 @@ type Cluster interface {
 	Server() string
 }
 
-// Options are what scontrol needs and what it was told.
+// Options are the dependencies and the options of scontrol.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)

@@ -85,7 +85,7 @@ func canonical(entity, word string) string {
 	return cmp.Or(keyvalue.Unique(word, option.ScontrolKeys[entity], 3), word) + suffix
 }
 
-// specification is what update, create and delete were told.
+// specification has the arguments of update, create and delete.
 type specification struct {
 	entity string
 	names  string

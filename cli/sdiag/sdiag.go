@@ -21,7 +21,7 @@ type Cluster interface {
 	Cluster(ctx context.Context, names []string) (string, error)
 }
 
-// Options are what sdiag needs and what it was told.
+// Options are the dependencies and the options of sdiag.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)

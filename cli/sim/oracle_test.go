@@ -40,7 +40,7 @@ func easyStarts(processors int64, jobs [][4]int64) []int64 {
 		}
 		byLimit := slices.SortedFunc(slices.Values(running), func(a, b int) int { return int(limit(a) - limit(b)) })
 		at, left := now, free
-		for _, i := range byLimit { // whoever else ends at that instant leaves more
+		for _, i := range byLimit { // other jobs that end at that instant free more
 			if left >= jobs[queue[0]][2] && limit(i) > at {
 				break
 			}

@@ -103,7 +103,7 @@ type replayer struct {
 	next    int        // of jobs, the next one to be submitted
 	ran     []ran
 	pending []backfill.Job
-	holding []backfill.Running // what the queue knows of running jobs
+	holding []backfill.Running // the running jobs, as in the queue
 	running ending
 	done    []*ran
 }

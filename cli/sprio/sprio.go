@@ -22,7 +22,7 @@ type Cluster interface {
 	Cluster(ctx context.Context, names []string) (string, error)
 }
 
-// Options are what sprio needs and what it was told.
+// Options are the dependencies and the options of sprio.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)

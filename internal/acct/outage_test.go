@@ -223,8 +223,8 @@ func TestPostgresReadOnly(t *testing.T) {
 	})
 }
 
-// The tables are dropped, as by a database restored from before Berth: what the
-// queue knows is written anew.
+// The tables are dropped, as by a restore of a database from before Berth: the jobs in
+// the queue are written again.
 func TestPostgresTablesGone(t *testing.T) {
 	address := accttest.Postgres(t)
 	_, do := sqlOf(t, "pgx", address)

@@ -88,8 +88,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A job is listed before it is stored, is stored with every run, and stays so
-// when its object is gone and everything starts anew.
+// A job is listed before it is stored, is stored with every attempt, and stays stored
+// when its object is gone and everything restarts.
 func TestRecorderFollowsTheQueue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	c := fake.Cluster(interceptor.Funcs{})

@@ -89,8 +89,8 @@ func TestHelloIsHeld(t *testing.T) {
 	}
 }
 
-// A server that dies after the gang was recorded: whoever missed the answer
-// gets the same one.
+// A server dies after the gang was recorded: agents that missed the answer get the same
+// one.
 func TestHelloAfterARestart(t *testing.T) {
 	h := newHouse(t)
 	h.place(t, 7, "anna", 1, 2)
@@ -231,8 +231,8 @@ func (h *house) poll(t *testing.T, token string, after int64) []wire.Command {
 	return c.Items
 }
 
-// Whoever wanted the end may have died: the agent is told all the same, while
-// it waits and after every restart.
+// The client that requested the end may have died: the agent receives the request
+// anyway, while it waits and after every restart.
 func TestTerminateIsTheStateOfTheJob(t *testing.T) {
 	for reason, change := range map[string]func(*v1alpha1.BatchJob){
 		"CANCELLED": func(b *v1alpha1.BatchJob) { b.Status.Final = v1alpha1.StateCancelled },
@@ -293,7 +293,7 @@ func TestAgentIsNotToldBeforeTheKeeperHasDecided(t *testing.T) {
 	}
 }
 
-// Why a job goes back to the queue is told as it is, whoever tells it first.
+// The first reported reason why a job returns to the queue counts.
 func TestAgentIsToldWhyItsJobGoesBack(t *testing.T) {
 	for want, change := range map[string]func(*v1alpha1.BatchJob){
 		"REQUEUE":               func(*v1alpha1.BatchJob) {},
@@ -345,7 +345,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A job that asks for no memory is told what it was given.
+// A job that requests no memory receives its allocation.
 func TestDefaultMemory(t *testing.T) {
 	h := newHouse(t)
 	h.place(t, 7, "anna", 1, 1)

@@ -68,7 +68,8 @@ func (s *Server) allStarted(b *v1alpha1.BatchJob) bool {
 		return true
 	}
 	all := s.components(b)
-	missing := slices.ContainsFunc(all, func(c *v1alpha1.BatchJob) bool { return c.Status.Allocation == nil || !started(c) })
+	missing := slices.ContainsFunc(all,
+		func(c *v1alpha1.BatchJob) bool { return c.Status.Allocation == nil || !started(c) })
 	return len(all) == int(b.Spec.Job.Het.Size) && !missing
 }
 

@@ -151,7 +151,9 @@ func hosts(a *v1alpha1.Allocation) []wire.Host {
 	out := make([]wire.Host, 0, len(a.Nodes))
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
-		h := wire.Host{Name: n.Name, Address: n.Address, CPUs: n.CPUs, CPUIDs: n.CPUIDs, Memory: n.Memory, Tasks: n.Tasks}
+		h := wire.Host{
+			Name: n.Name, Address: n.Address, CPUs: n.CPUs, CPUIDs: n.CPUIDs, Memory: n.Memory, Tasks: n.Tasks,
+		}
 		for _, g := range n.GRES {
 			h.GRES = append(h.GRES, wire.HostGRES{Name: g.Name, Type: g.Type, Count: g.Count, Indexes: g.Indexes})
 		}

@@ -64,3 +64,37 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+var (
+	// A folder or file of the repository, such as `cli/sbatch` or `cli/registry.go`.
+	repositoryPath = regexp.MustCompile("`((?:api|cli|cmd|deploy|internal|loginnode|test|translate|tui)/[\\w./-]*)`")
+	// Files that follow the folder which they are in: `internal/jobs` (`submit.go`).
+	filesOfFolder = regexp.MustCompile("`([\\w/]+)`(?:,| \\()((?:[^`)\n]{0,20}`\\w+\\.go`)+)")
+	goFile        = regexp.MustCompile("`(\\w+\\.go)`")
+)
+
+// TestArchitectureNamesWhatExists checks the folders and files that the page about the
+// architecture names.
+func TestArchitectureNamesWhatExists(t *testing.T) {
+	text, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, m := range repositoryPath.FindAllStringSubmatch(string(text), -1) {
+		paths = append(paths, m[1])
+	}
+	for _, m := range filesOfFolder.FindAllStringSubmatch(string(text), -1) {
+		for _, file := range goFile.FindAllStringSubmatch(m[2], -1) {
+			paths = append(paths, m[1]+"/"+file[1])
+		}
+	}
+	if len(paths) < 100 {
+		t.Errorf("found only %d paths", len(paths))
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+			t.Errorf("docs/architecture.md: %v", err)
+		}
+	}
+}

@@ -213,7 +213,9 @@ func (k *cluster) certify() error {
 		return fmt.Errorf("certificates: %w", err)
 	}
 	ca := k.pki.CA
-	hosts := []string{"127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.255.0.1"}
+	hosts := []string{
+		"127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.255.0.1",
+	}
 	if k.network != nil {
 		hosts = append(hosts, k.network.Gateway().String())
 	}
@@ -222,7 +224,8 @@ func (k *cluster) certify() error {
 		k.pki.Write("webhook", ca, pki.Leaf{CommonName: "jobset-webhook", Hosts: []string{"127.0.0.1"}}),
 		k.pki.Write("kubelet-client", ca, pki.Leaf{CommonName: "kube-apiserver-kubelet-client"}),
 		k.pki.Write("front-proxy", k.pki.FrontProxy, pki.Leaf{CommonName: controlplane.FrontProxyName}),
-		k.pki.Write("queue", ca, pki.Leaf{CommonName: "berth-api", Hosts: append(hosts[len(hosts)-1:], "127.0.0.1", "localhost", "berth-api.berth-system.svc")}),
+		k.pki.Write("queue", ca, pki.Leaf{CommonName: "berth-api",
+			Hosts: append(hosts[len(hosts)-1:], "127.0.0.1", "localhost", "berth-api.berth-system.svc")}),
 	)
 	if err != nil {
 		return fmt.Errorf("certificates: %w", err)
@@ -257,7 +260,8 @@ func (k *cluster) identify() error {
 		if err != nil {
 			return err
 		}
-		if err := k.state.write(f.file, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, f.name, f.namespace)); err != nil {
+		if err := k.state.write(f.file, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, f.name,
+			f.namespace)); err != nil {
 			return err
 		}
 	}

@@ -49,8 +49,8 @@ type Config struct {
 	ClientCA      *x509.CertPool
 	KubeletClient string
 
-	// StopGrace is how long running pods get between SIGTERM and SIGKILL when
-	// Run is told to stop; 0: no SIGTERM.
+	// StopGrace is the time between SIGTERM and SIGKILL for running pods when Run
+	// stops; 0: no SIGTERM.
 	StopGrace time.Duration
 	// Log takes one line for people; nil: nothing is logged.
 	Log func(format string, args ...any)

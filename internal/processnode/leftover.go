@@ -24,9 +24,9 @@ func (m *manager) left(spec *corev1.Pod) bool {
 	return err == nil
 }
 
-// bury ends a pod whose processes are gone: it fails, and if it was being
-// deleted it goes.
-func (m *manager) bury(spec *corev1.Pod) {
+// cleanUpPod ends a pod whose processes are gone: it fails, and it is deleted if that
+// was requested.
+func (m *manager) cleanUpPod(spec *corev1.Pod) {
 	p := m.newPod(spec, m.nodes[spec.Spec.NodeName])
 	defer p.cancel()
 	if spec.Status.Phase != corev1.PodSucceeded && spec.Status.Phase != corev1.PodFailed {

@@ -246,7 +246,7 @@ func (m *manager) observe(spec *corev1.Pod, first bool) {
 		p.update(spec)
 	case m.stopping:
 	case over && spec.DeletionTimestamp != nil, first && !over && m.left(spec):
-		m.wait.Go(func() { m.bury(spec) })
+		m.wait.Go(func() { m.cleanUpPod(spec) })
 	case !over:
 		p = m.newPod(spec, node)
 		m.pods[spec.UID] = p

@@ -59,7 +59,8 @@ func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, erro
 		}
 		return volume{path: dir, own: true, readOnly: true}, p.fillVolume(ctx, v, dir)
 	}
-	return volume{}, errors.New("process nodes have hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes only")
+	return volume{}, errors.New(
+		"process nodes have hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes only")
 }
 
 // private makes a folder that nobody enters but its owner, who is root where
@@ -163,7 +164,9 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 			target = "/" + target
 		}
 		hosts = hosts || filepath.Clean(target) == "/etc/hosts"
-		mounts = append(mounts, shim.Mount{Source: source, Target: target, ReadOnly: vm.ReadOnly || v.readOnly, Own: v.own})
+		mounts = append(mounts, shim.Mount{
+			Source: source, Target: target, ReadOnly: vm.ReadOnly || v.readOnly, Own: v.own,
+		})
 	}
 	if !hosts {
 		file := filepath.Join(p.dir, "hosts")

@@ -177,9 +177,9 @@ func parseExpiry(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("option expiry-time: %q is not YYYYMMDD[HHMM[SS]][Z]", s)
 }
 
-// matchFrom reports whether an address matches the patterns: addresses with * and ?, and
-// CIDR blocks; a matching one that starts with ! rejects it. Host names are not
-// supported, because whoever controls an address's reverse DNS would control them.
+// matchFrom reports whether an address matches the patterns: addresses with * and ?,
+// and CIDR blocks; a matching one that starts with ! rejects it. Host names are not
+// supported, because the owner of an address's reverse DNS would control them.
 func matchFrom(patterns string, addr netip.Addr) bool {
 	matched := false
 	for _, p := range strings.Split(patterns, ",") {

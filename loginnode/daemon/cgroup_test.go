@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Where no cgroup can be had, resource limits stand in and somebody is told,
-// unless the limits are required.
+// If no cgroup can be created, resource limits are used instead and the log says so,
+// unless the cgroup is required.
 func TestResourceLimitsStandInForCgroups(t *testing.T) {
 	var said []string
 	warn := func(text string) { said = append(said, text) }

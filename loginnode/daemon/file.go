@@ -26,9 +26,9 @@ import (
 type File struct {
 	Listen  []string `json:"listen"`
 	Metrics string   `json:"metrics,omitempty"`
-	// HostKeys is a folder of private keys in OpenSSH's or PEM form.
-	// GenerateHostKeys makes an Ed25519 and an RSA key if it is empty.
-	// NextHostKeys is a folder of keys that clients are told of beforehand.
+	// HostKeys is a folder of private keys in OpenSSH's or PEM format. GenerateHostKeys
+	// creates an Ed25519 and an RSA key if it is empty. NextHostKeys is a folder of
+	// keys that are announced to clients in advance.
 	HostKeys         string `json:"hostKeys"`
 	NextHostKeys     string `json:"nextHostKeys,omitempty"`
 	GenerateHostKeys bool   `json:"generateHostKeys,omitempty"`

@@ -51,7 +51,8 @@ func TestNamesAreWritten(t *testing.T) {
 	}
 }
 
-// In a user's pod the user comes first, whoever has the uid in the image.
+// In a user's pod the user comes first, even if the image has another user with the
+// uid.
 func TestNamesOfPods(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	const passwd, group = "root:x:0:0:root:/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/sh\n", "root:x:0:\nubuntu:x:1000:\n"

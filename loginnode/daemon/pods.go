@@ -64,7 +64,7 @@ func (p *Pods) complete() {
 	p.Port, p.RunDir = cmp.Or(p.Port, podPort), cmp.Or(p.RunDir, podRunDir)
 }
 
-// podFile is what the server of a pod is told.
+// podFile is the configuration of the server in a pod.
 type podFile struct {
 	User       auth.User
 	GatewayKey string // a line of authorized_keys

@@ -67,7 +67,7 @@ func servePod(errs, out io.Writer) error {
 	return nil
 }
 
-// podGrace is how long sessions have after their pod is told to end.
+// podGrace is how long sessions may continue after their pod is stopped.
 const podGrace = 5 * time.Second
 
 func readPodFile(text string) (*podFile, error) {

@@ -67,7 +67,7 @@ func TestAllowListsAndPermitted(t *testing.T) {
 	}
 }
 
-// asking is a channel that a client asks for, and what it is told.
+// asking is a channel that a client requests, and the answer to it.
 type asking struct {
 	payload            []byte
 	accepted, rejected bool

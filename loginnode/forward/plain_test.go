@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Clients show what they are told as OpenSSH's server says it.
+// Clients show refusals in the words of OpenSSH's server.
 func TestFailuresAreSaidAsByOthers(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ECONNREFUSED: "Connection refused", syscall.EHOSTUNREACH: "No route to host", syscall.ETIMEDOUT: "Connection timed out",

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how often one user may do something: Burst times at once, then
-// PerSecond. Zero values mean defaults of whoever has one.
+// Rate is how often one user may do something: Burst times at once, then PerSecond.
+// Zero values mean the default.
 type Rate struct {
 	PerSecond float64
 	Burst     int

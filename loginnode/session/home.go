@@ -67,7 +67,7 @@ func createHome(u *auth.User, home, skeleton string) error {
 	return err
 }
 
-// chownNew changes the owner of a folder that was just created. Whoever may write to
+// chownNew changes the owner of a folder that was just created. A user who may write to
 // its parent may have replaced it by a link or by a folder of another owner.
 func chownNew(dir string, u *auth.User) error {
 	if os.Geteuid() != 0 {

@@ -61,8 +61,8 @@ func TestCgroupsDoNotPretend(t *testing.T) {
 	}
 }
 
-// What a group's files are told, once for each session, and that a group goes
-// when what kept it has gone.
+// The files of a cgroup are written once for each session, and the cgroup is removed
+// after the last process that kept it.
 func TestCgroupsWriteTheLimits(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "user-7")

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// fleet is nodes that only the API server knows of, as those of KWOK: they renew
-// their leases, and say of pods that are bound to them that they run.
+// fleet is a set of nodes that exist only in the API server, like those of KWOK: they
+// renew their leases, and report the pods that are bound to them as running.
 type fleet struct {
 	client *kubernetes.Clientset
 	nodes  int

@@ -249,7 +249,7 @@ func sendRawList(ctx context.Context, c *apiClient, f *floodArgs) (int, error) {
 	return c.do(ctx, http.MethodGet, batchJobsOf(f.user), nil)
 }
 
-// floodClient floods until it is told to end, and prints what it was answered.
+// floodClient sends requests until it is stopped, and prints how they were answered.
 func floodClient(ctx context.Context, kindName string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()

@@ -52,9 +52,9 @@ func (r *rig) perConnection(*target) (float64, error) {
 	}
 }
 
-// drain is how long, ms, a server that is told to end says that it is ready; it
-// fails unless new logins are refused then, the terminals have the message, and
-// their sessions go on.
+// drain measures how long, in ms, a server that is stopped still reports that it is
+// ready. It fails unless new logins are refused then, the terminals have the message,
+// and their sessions continue.
 func (r *rig) drain(*target) (float64, error) {
 	t, err := r.another()
 	if err != nil {

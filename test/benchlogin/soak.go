@@ -96,7 +96,7 @@ func (r *rig) quiet(t *target) {
 	})
 }
 
-// watch prints what the server takes, now and then, until it is told to stop.
+// watch prints the resources of the server from time to time, until it is stopped.
 func (r *rig) watch(t *target, every time.Duration) (stop func()) {
 	done := make(chan struct{})
 	began := time.Now()

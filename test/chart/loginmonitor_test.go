@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is what there is to see of a rendered object here.
+// object has the fields of a rendered object that are tested here.
 type object struct {
 	Kind     string
 	Metadata struct {

@@ -162,15 +162,15 @@ func (w *walk) try(t *testing.T, rule *authz.Rule, probe func(*testing.T, *walk,
 	}
 }
 
-// answer is what a probe was told. hidden: what was asked for is not in it.
+// answer is the answer to a probe. hidden: the requested object is not in it.
 type answer struct {
 	code   int
 	text   string
 	hidden bool
 }
 
-// refused reports whether the caller was told that it may not. Another mistake,
-// such as of a job that does not run, is none of the table's.
+// refused reports whether the caller was refused for lack of permission. Other errors,
+// such as that a job does not run, do not concern the table.
 func (a answer) refused() bool {
 	return a.hidden || a.code == http.StatusUnauthorized || a.code == http.StatusForbidden ||
 		strings.Contains(a.text, authz.Denied) || strings.Contains(a.text, authz.InvalidUser)

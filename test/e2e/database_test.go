@@ -112,7 +112,7 @@ func (d *database) trouble(away bool, begin, end func()) {
 	})
 }
 
-// plain wants a failure that is told in one line.
+// plain checks that a failure is reported in one line.
 func (d *database) plain(name string, args ...string) {
 	d.t.Helper()
 	d.until(name+" to say that the database is away", func() bool {

@@ -204,7 +204,7 @@ func groupsQueue(n *native) {
 	remove("first")
 	n.queue("k8s_ml second RUNNING None 2 n[1-2]")
 	n.until("the second group's pods", func() bool { return n.phases("second") == "2 run, 0 wait" })
-	// Whoever cancels it ends its pods; the ReplicaSet makes others, which queue.
+	// Cancelling it ends its pods; the ReplicaSet creates others, which are queued.
 	before := n.run("squeue", "-h", "-o", "%i")
 	n.run("scancel", before)
 	n.until("another job of the group", func() bool {

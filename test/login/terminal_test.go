@@ -130,7 +130,7 @@ func (s *site) enter(x *tmux.Terminal) {
 		if strings.Contains(screen, "JOBID PARTITION") {
 			x.See(shownName[:8]) // as much as squeue's column holds
 			unharmed(x.T, x)
-			// Although /etc/profile has set PATH anew, the commands are in it.
+			// Although /etc/profile has overwritten PATH, the commands are in it.
 			x.Keys("PS1='far''> '; clear", "Enter")
 			x.See("far>", "!JOBID")
 			return

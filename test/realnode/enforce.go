@@ -120,7 +120,7 @@ func (e *enforcer) step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cluster is what there is now.
+// cluster is the present state of the cluster.
 func (e *enforcer) cluster() (*cluster, error) {
 	policies, err := e.policies.List(labels.Everything())
 	if err != nil {

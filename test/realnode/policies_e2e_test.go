@@ -85,8 +85,8 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// startHouse starts a job that stays until it is told to leave, and returns its
-// id and its pod's address.
+// startHouse starts a job that stays until it is cancelled, and returns its id and its
+// pod's address.
 func startHouse(t *testing.T, ctx context.Context, s *Site) (id, address string) {
 	t.Helper()
 	id = submit(t, ctx, s, "-w", nodeNames[1], "-N1", "-o", "house.out", "--wrap", "hostname -I; until [ -e leave ]; do sleep 0.1; done")

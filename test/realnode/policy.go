@@ -266,8 +266,8 @@ func matches(selector *metav1.LabelSelector, set labels.Set) (bool, error) {
 	return err == nil && s.Matches(set), err
 }
 
-// portMatches is how packets to the ports are told; a name that the pod's
-// containers do not give to a port is no port.
+// portMatches returns the match for packets to the ports; a name that the pod's
+// containers do not use for a port matches none.
 func portMatches(ports []networkingv1.NetworkPolicyPort, to *corev1.Pod) ([]string, error) {
 	if len(ports) == 0 {
 		return []string{""}, nil

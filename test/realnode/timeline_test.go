@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// phases are the steps of a pod's life, as whoever watches the API server sees
-// them.
+// phases are the phases of a pod's life, as seen in the API server.
 var phases = []string{"made", "bound", "prepared", "running", "told to end", "over", "gone"}
 
 // timeline notes when each pod of a namespace came to each phase.

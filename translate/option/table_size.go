@@ -34,7 +34,8 @@ func sizeOptions() []*Option {
 		{Name: "ntasks", Short: 'n', Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
 			EnvFull: map[Command][]string{Srun: {"SLURM_NPROCS", "SLURM_NTASKS"}},
 			Help:    "number of tasks", set: count(func(p *Parsed) *int32 { return &p.Job.Shape.Tasks })},
-		{Name: "ntasks-per-node", Aliases: []string{"tasks-per-node"}, Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
+		{Name: "ntasks-per-node", Aliases: []string{"tasks-per-node"}, Arg: RequiredArg, Meta: "N", In: all,
+			Group:   GroupSize,
 			EnvFull: map[Command][]string{Srun: {"SLURM_NTASKS_PER_NODE"}},
 			Help:    "tasks per node", set: count(func(p *Parsed) *int32 { return &p.Job.Shape.TasksPerNode })},
 		{Name: "ntasks-per-socket", Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
@@ -45,16 +46,19 @@ func sizeOptions() []*Option {
 			set:  count(func(p *Parsed) *int32 { return &p.Job.Shape.TasksPerCore })},
 		{Name: "ntasks-per-tres", Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
 			EnvFull: map[Command][]string{Srun: {"SLURM_NTASKS_PER_TRES"}},
-			Status:  Refused, Reason: "use --ntasks-per-gpu", Help: "tasks per trackable resource", set: checkedCount("ntasks-per-tres")},
+			Status:  Refused, Reason: "use --ntasks-per-gpu", Help: "tasks per trackable resource",
+			set: checkedCount("ntasks-per-tres")},
 		{Name: "overcommit", Short: 'O', In: all, Env: "OVERCOMMIT", Group: GroupSize,
-			Help: "allocate one CPU per node, whatever the number of tasks", set: flag(func(p *Parsed) *bool { return &p.Job.Shape.Overcommit })},
+			Help: "allocate one CPU per node, whatever the number of tasks",
+			set:  flag(func(p *Parsed) *bool { return &p.Job.Shape.Overcommit })},
 		{Name: "core-spec", Short: 'S', Arg: RequiredArg, Meta: "N", In: all, Env: "CORE_SPEC", Group: GroupSize,
 			Warning: "error: Ignoring -S since it's not allowed by configuration (AllowSpecResourcesUsage = No)",
 			Status:  Warned, Reason: "no cores are set aside for the system", Help: "cores to set aside for the system",
 			set: countOrZero(func(p *Parsed) *int32 { return &p.Job.Shape.CoreSpec })},
 		{Name: "thread-spec", Arg: RequiredArg, Meta: "N", In: all, Env: "THREAD_SPEC", Group: GroupSize,
 			Warning: "error: Ignoring --thread-spec since it's not allowed by configuration (AllowSpecResourcesUsage = No)",
-			Status:  Warned, Reason: "no threads are set aside for the system", Help: "threads to set aside for the system", set: checkedCount("thread-spec")},
+			Status:  Warned, Reason: "no threads are set aside for the system",
+			Help: "threads to set aside for the system", set: checkedCount("thread-spec")},
 	}
 }
 
@@ -80,7 +84,8 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 		}
 		n, err := value.Count(least)
 		if err != nil {
-			return notNumeric("Invalid numeric value %q for %s arg of -B.", least, [...]string{"first", "second", "third"}[i])
+			return notNumeric("Invalid numeric value %q for %s arg of -B.", least,
+				[...]string{"first", "second", "third"}[i])
 		}
 		*to = n
 	}
@@ -91,7 +96,8 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 func memoryOptions() []*Option {
 	return []*Option{
 		{Name: "mem", Arg: RequiredArg, Meta: "SIZE", In: all, Env: "MEM_PER_NODE", Group: GroupMemory,
-			Help: "memory per node; 0: all of it", set: memory(func(p *Parsed) **int64 { return &p.Job.Shape.MemPerNode })},
+			Help: "memory per node; 0: all of it",
+			set:  memory(func(p *Parsed) **int64 { return &p.Job.Shape.MemPerNode })},
 		{Name: "mem-per-cpu", Arg: RequiredArg, Meta: "SIZE", In: all, Env: "MEM_PER_CPU", Group: GroupMemory,
 			Help: "memory per CPU", set: memory(func(p *Parsed) **int64 { return &p.Job.Shape.MemPerCPU })},
 		{Name: "mem-per-gpu", Arg: RequiredArg, Meta: "SIZE", In: all, Env: "MEM_PER_GPU", Group: GroupMemory,

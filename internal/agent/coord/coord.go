@@ -278,9 +278,8 @@ func (c *Coordinator) Close() {
 	}
 }
 
-// Signal sends a signal to the tasks of the given steps, or of all if none is
-// given. Before SIGTERM the client is told that the step is cancelled, as Slurm
-// does.
+// Signal sends a signal to the tasks of the given steps, or of all if none is given. As
+// in Slurm, before SIGTERM the client receives a notice that the step is cancelled.
 func (c *Coordinator) Signal(sig int32, steps ...int32) {
 	for id, s := range c.running() {
 		if len(steps) > 0 && !slices.Contains(steps, id) {

@@ -48,7 +48,8 @@ type Options struct {
 
 // AddState adds the flag of every sub-command.
 func (o *Options) AddState(fs *pflag.FlagSet) {
-	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`folder` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
+	fs.StringVar(&o.StateDir, "state-dir", o.StateDir,
+		"`folder` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
 }
 
 // AddRun adds the flags for starting a cluster.
@@ -56,17 +57,23 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	o.AddState(fs)
 	fs.IntVar(&o.Nodes, "nodes", 3, "`number` of process nodes, named n1, n2, ... (default: as last time, else 3)")
 	fs.IntVar(&o.CPUs, "cpus", 0, "CPUs of each node (default: as many as this machine has)")
-	fs.StringVar(&o.Memory, "memory", "", "memory of each node, such as 4000M or 8G (default: this machine's, shared evenly)")
+	fs.StringVar(&o.Memory, "memory", "",
+		"memory of each node, such as 4000M or 8G (default: this machine's, shared evenly)")
 	fs.IntVar(&o.GPUs, "gpus", 0, "pretended GPUs of each node")
 	fs.StringVar(&o.SlurmConf, "slurm-conf", "", "take nodes, partitions and parameters from a slurm.conf `file`")
-	fs.StringArrayVar(&o.Users, "user", nil, "make this `user` of the machine a user of the cluster (repeatable; as root)")
+	fs.StringArrayVar(&o.Users, "user", nil,
+		"make this `user` of the machine a user of the cluster (repeatable; as root)")
 	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
 	fs.BoolVar(&o.Foreground, "foreground", false, "stay in the foreground; Ctrl-C ends the cluster")
-	fs.IntVar(&o.APIPort, "api-port", 0, "`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
+	fs.IntVar(&o.APIPort, "api-port", 0,
+		"`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
 	fs.BoolVar(&o.Login, "login", false, "run a login node (SSH) on 127.0.0.1 as well, and print how to log in")
-	fs.IntVar(&o.LoginPort, "login-port", 0, "`port` of the login node (default: the one used last time, or a free one)")
-	fs.StringVar(&o.AccountingStorage, "accounting-storage", "", "`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state folder)")
-	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args; none: a Kubernetes without Berth")
+	fs.IntVar(&o.LoginPort, "login-port", 0,
+		"`port` of the login node (default: the one used last time, or a free one)")
+	fs.StringVar(&o.AccountingStorage, "accounting-storage", "",
+		"`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state folder)")
+	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal,
+		"internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args; none: a Kubernetes without Berth")
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
 
@@ -150,7 +157,8 @@ func (o *Options) check(euid int) error {
 		return fmt.Errorf("--login-port: %d is not a port", o.LoginPort)
 	case o.LoginPort != 0 && !o.Login:
 		return errors.New("--login-port: only with --login")
-	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal && o.Scheduler != SchedulerNone:
+	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal &&
+		o.Scheduler != SchedulerNone:
 		return fmt.Errorf("--scheduler: %q is neither internal nor external nor none", o.Scheduler)
 	case len(o.Users) > 0 && euid != 0:
 		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")

@@ -54,7 +54,8 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 		Kube: c.Kube, Listener: c.Listener,
 		PublicURL: c.PublicURL, PodURL: c.PodURL, KubeURL: c.KubeURL,
 		TLS:      app.TLSFiles{CA: c.CA, Certificate: c.Serving.Cert, Key: c.Serving.Key},
-		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true, DefaultProfile: true, Identity: "local",
+		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true,
+		DefaultProfile: true, Identity: "local",
 		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
 	})
 }

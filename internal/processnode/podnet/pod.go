@@ -158,7 +158,10 @@ func (p *Pod) configure(host string, bridge int) error {
 // 500 pods on they could not be reached. Where it is refused, they ask.
 func (p *Pod) introduce(inside *netlink.Handle, eth netlink.Link, bridge int) {
 	known := func(link int, ip netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
-		return &netlink.Neigh{LinkIndex: link, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac}
+		return &netlink.Neigh{
+			LinkIndex: link, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(),
+			HardwareAddr: mac,
+		}
 	}
 	_ = inside.NeighSet(known(eth.Attrs().Index, p.network.gateway, p.network.mac))
 	if out := known(bridge, p.Address, eth.Attrs().HardwareAddr); p.network.outside.NeighSet(out) == nil {

@@ -36,7 +36,7 @@ func TestAPodIsKnownForGood(t *testing.T) {
 	}
 }
 
-// neighbour is what the machine knows of the address; nil: nothing.
+// neighbour returns the machine's entry for the address; nil: there is none.
 func neighbour(t *testing.T, n *Network, a netip.Addr) *netlink.Neigh {
 	t.Helper()
 	bridge, err := netlink.LinkByName(n.bridge)

@@ -46,7 +46,7 @@ type Spec struct {
 	Env  []string
 	Dir  string // working directory; empty: /
 
-	// SetIDs: take the identity below (as root); else keep what there is.
+	// SetIDs: use the identity below (as root); else keep the present one.
 	SetIDs bool
 	UID    uint32
 	GID    uint32

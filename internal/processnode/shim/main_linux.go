@@ -46,8 +46,7 @@ func main() {
 	syscall.Exit(exitSetup)
 }
 
-// lateError comes after Going: the user is told on standard error, as a shell
-// does it.
+// lateError reports an error after Going, on standard error, as a shell does.
 type lateError struct{ error }
 
 // exitLate is the exit code of a command in a running container that could

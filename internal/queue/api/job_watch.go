@@ -20,8 +20,8 @@ import (
 // Limits of watches. An open watch costs this process a position in the table's
 // history and the event that is being sent.
 const (
-	// A watch ends at an event after watchLifetime and up to half as much again:
-	// the client continues from its revision, and its rights are checked anew.
+	// A watch ends at an event between watchLifetime and one and a half times that: the
+	// client continues from its revision, and its permissions are checked again.
 	watchLifetime = 30 * time.Minute
 	// minEventInterval is the least time between two events. An event that took
 	// long to encode and send is followed by a pause of restFactor times as long.

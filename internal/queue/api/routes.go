@@ -16,8 +16,8 @@ import (
 type Route struct {
 	// Pattern is the method and path, as for http.ServeMux.
 	Pattern string
-	// Class is the class of its requests. A watch is always in fairness.Watch, and
-	// requests for attach are told apart by their upgrade.
+	// Class is the class of its requests. A watch is always in fairness.Watch; requests
+	// for attach differ by their upgrade.
 	Class   fairness.Class
 	Handler Handler
 	// LeaderOnly: the path writes, or shows what no object has, so that only the

@@ -42,10 +42,10 @@ func (c *connection) others() (list []*connection) {
 
 type connectionKey struct{}
 
-// TrackConnections records the connections of s, so that the queue API knows of a
-// request that ended whether its connection ended as well. Over HTTP/2, which API
-// servers speak to extensions, the end of a request alone means that the API
-// server reports it. It must be called before s serves.
+// TrackConnections records the connections of s, so that the queue API can find out
+// whether the connection of a finished request ended as well. Over HTTP/2, which API
+// servers use for extensions, the end of a request alone means that the API server
+// reports it. It must be called before s serves.
 func TrackConnections(s *http.Server) {
 	var open sync.Map // net.Conn to *connection
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {

@@ -215,7 +215,7 @@ func TestOnlyOwnersHaveValuesParsed(t *testing.T) {
 			t.Errorf("%s: %+v, %d bytes allocated", user, got, bytes)
 		}
 	}
-	// A short value is checked first, as scontrol does, whoever owns the job.
+	// A short value is checked first, as in scontrol, for every caller.
 	op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"TimeLimit": "x"}}
 	if got := c.operation(t, "ben", op); !strings.Contains(got.Error, "TimeLimit") {
 		t.Errorf("a wrong value: %+v", got)

@@ -155,8 +155,8 @@ func (s *Service) Stored(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.B
 	return b, err
 }
 
-// patchJob merges a change into the BatchJob and puts the result into the store.
-// The UID guards against an object that was created anew under the same name.
+// patchJob merges a change into the BatchJob and puts the result into the store. The
+// UID guards against another object with the same name.
 func (s *Service) patchJob(ctx context.Context, b *v1alpha1.BatchJob, change map[string]any) error {
 	b, err := s.Stored(ctx, b)
 	if err != nil {
@@ -212,8 +212,8 @@ func guardedSpecPatch(b *v1alpha1.BatchJob, spec map[string]any) map[string]any 
 	return map[string]any{"metadata": map[string]any{"resourceVersion": b.ResourceVersion}, "spec": spec}
 }
 
-// maxRetries bounds how often a change is computed anew because the job was
-// written meanwhile.
+// maxRetries limits how often a change is computed again because the job was written in
+// the meantime.
 const maxRetries = 4
 
 // retryOnConflict calls change, which computes and writes a change of the row's

@@ -1,7 +1,7 @@
-// Package replica lets processes without the lease answer whoever only reads.
-// They follow the API server like the leader; what no object says (the plan),
-// and how far the leader has come, they ask the leader. Feed is the leader's
-// side, Leader that of the others.
+// Package replica lets processes without the lease answer read requests. They follow
+// the API server like the leader, and request from the leader what is in no object (the
+// plan), and how far its stores are. Feed is the leader's side, Leader that of the
+// others.
 package replica
 
 import (
@@ -86,7 +86,7 @@ type Feed struct {
 	// Settled returns when the stores hold what was admitted before the call;
 	// nil: at once.
 	Settled func(context.Context)
-	// Peer refuses whoever is not another API role.
+	// Peer refuses requests that are not from another API role.
 	Peer func(*http.Request) error
 
 	mu      sync.Mutex

@@ -76,7 +76,7 @@ func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	return l.transport, l.base, nil
 }
 
-// forget has the leader looked for anew.
+// forget makes the next request look for the leader again.
 func (l *Link) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,8 @@ const defaultQOS = "normal"
 
 // shown are the states that squeue shows by default.
 var shown = []string{
-	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
+	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring,
+	v1alpha1.StateRunning,
 	v1alpha1.StateCompleting, v1alpha1.StateSuspended,
 }
 

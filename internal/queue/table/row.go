@@ -30,8 +30,10 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	policy(j, b, dir)
 	arrayOf(r, b, split)
 	switch {
-	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit || j.State == v1alpha1.StateReservationDeleted:
-	case j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && j.Reason != status.ReasonDependencyNeverSatisfied: // it waits no more, and never learnt
+	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit ||
+		j.State == v1alpha1.StateReservationDeleted:
+	case j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil &&
+		j.Reason != status.ReasonDependencyNeverSatisfied: // undecided when the job was cancelled
 	case j.Reason == status.ReasonDependencyNeverSatisfied:
 		j.Dependency = strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
 	default:
@@ -343,7 +345,8 @@ func tres(cpus int32, mem int64, nodes int32, devices map[string]int64, bill bil
 	if mem > 0 {
 		text += ",mem=" + size(mem)
 	}
-	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" + strconv.FormatInt(bill(int64(cpus), mem, int64(nodes), devices), 10)
+	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" +
+		strconv.FormatInt(bill(int64(cpus), mem, int64(nodes), devices), 10)
 	for _, name := range slices.Sorted(maps.Keys(devices)) {
 		if n := devices[name]; n > 0 {
 			text += ",gres/" + name + "=" + strconv.FormatInt(n, 10)
@@ -394,7 +397,8 @@ func outcome(j *status.Job, b *v1alpha1.BatchJob) {
 	if c := b.Status.ExitCode; c != nil {
 		j.ExitCode, j.Signal = c.Status, c.Signal
 	}
-	if n := len(b.Status.Past); n > 0 && j.State != b.Status.State || n > 0 && b.Spec.Job.Hold == job.HoldRequeue && alter.Pending(b) {
+	if n := len(b.Status.Past); n > 0 && j.State != b.Status.State ||
+		n > 0 && b.Spec.Job.Hold == job.HoldRequeue && alter.Pending(b) {
 		if c := b.Status.Past[n-1].ExitCode; c != nil { // of the attempt before it was held
 			j.ExitCode, j.Signal = c.Status, c.Signal
 		}

@@ -75,7 +75,8 @@ func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 		j := t.steps.jobs[r.ID]
 		if j == nil {
 			if !r.NoBatch && r.State == v1alpha1.StateRunning {
-				out = append(out, step(r, &wire.StepRecord{ID: wire.StepBatch, Name: "batch", Nodes: r.Hosts[:min(1, len(r.Hosts))], Tasks: 1, Start: r.Start * 1e9}))
+				out = append(out, step(r, &wire.StepRecord{ID: wire.StepBatch, Name: "batch",
+					Nodes: r.Hosts[:min(1, len(r.Hosts))], Tasks: 1, Start: r.Start * 1e9}))
 			}
 			continue
 		}
@@ -83,7 +84,8 @@ func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 		for _, rec := range j.records {
 			out = append(out, step(r, &rec))
 		}
-		slices.SortFunc(out[first:], func(a, b status.Step) int { return int(int64(uint32(a.Number)) - int64(uint32(b.Number))) })
+		slices.SortFunc(out[first:],
+			func(a, b status.Step) int { return int(int64(uint32(a.Number)) - int64(uint32(b.Number))) })
 	}
 	return out
 }
@@ -91,9 +93,11 @@ func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 // step returns the row of a step from its record and its job's row.
 func step(r *Row, rec *wire.StepRecord) status.Step {
 	s := status.Step{
-		ID: stepName(r, rec.ID), JobID: r.ID, Number: int64(rec.ID), Name: rec.Name, User: r.User, UID: r.UID, Partition: r.Partition,
-		State: v1alpha1.StateRunning, Start: rec.Start / 1e9, TimeLimit: -1, Nodes: int32(len(rec.Nodes)), NodeList: hostlist.Fold(rec.Nodes),
-		CPUs: rec.CPUs, Tasks: rec.Tasks, ArrayJobID: r.ArrayJobID, ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset,
+		ID: stepName(r, rec.ID), JobID: r.ID, Number: int64(rec.ID), Name: rec.Name, User: r.User, UID: r.UID,
+		Partition: r.Partition,
+		State:     v1alpha1.StateRunning, Start: rec.Start / 1e9, TimeLimit: -1, Nodes: int32(len(rec.Nodes)),
+		NodeList: hostlist.Fold(rec.Nodes), CPUs: rec.CPUs, Tasks: rec.Tasks, ArrayJobID: r.ArrayJobID,
+		ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset,
 	}
 	if rec.TimeLimit > 0 {
 		s.TimeLimit = rec.TimeLimit

@@ -77,7 +77,10 @@ type Key struct{ User, Account, QOS string }
 // New returns the table of c's jobs. Call it before its stores are filled. planner may
 // be nil.
 func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
-	t := &Table{cluster: c, dir: dir, planner: planner, active: map[Key]int{}, bytes: map[string]int64{}, touched: map[int64]bool{}}
+	t := &Table{
+		cluster: c, dir: dir, planner: planner, active: map[Key]int{}, bytes: map[string]int64{},
+		touched: map[int64]bool{},
+	}
 	t.past.epoch = strconv.FormatInt(time.Now().UnixNano(), 36)
 	c.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) {
 		if now == nil {

@@ -197,7 +197,8 @@ func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.Ba
 		return nil, fmt.Errorf("splitting %s off job %d: %w", name, whole.Spec.JobID, err)
 	}
 	if t.Spec.Origin == nil || t.Spec.Origin.UID != whole.UID {
-		return nil, fmt.Errorf("another BatchJob %s/%s has the name of a part of job %d; delete it", t.Namespace, t.Name,
+		return nil, fmt.Errorf("another BatchJob %s/%s has the name of a part of job %d; delete it", t.Namespace,
+			t.Name,
 			whole.Spec.JobID)
 	}
 	c.ApplyJob(t)

@@ -53,7 +53,8 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		Objects: values.Objects, AgentImage: values.AgentImage, Namespaces: values.Namespaces,
 	}
 	c.Election.Lease = values.Lease
-	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = values.Storage, values.Retention, values.Archive
+	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = values.Storage, values.Retention,
+		values.Archive
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}

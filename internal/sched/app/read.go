@@ -79,7 +79,8 @@ func read(ctx context.Context, cfg Config, h *health) error {
 func newReader(cfg Config, c *control.Cluster) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
-		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: userResolver{dir}, Now: time.Now, Log: cfg.Log,
+		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: userResolver{dir}, Now: time.Now,
+		Log: cfg.Log,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 	})
 }

@@ -66,7 +66,8 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	case WarnPreempted:
 		if k.Commander != nil {
 			for _, signal := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
-				k.Commander.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandSignal, Signal: int32(signal), Full: true})
+				k.Commander.Send(b.Spec.JobID, b.Status.Attempt,
+					wire.Command{Kind: wire.CommandSignal, Signal: int32(signal), Full: true})
 			}
 		}
 		k.noteProgress(b, func(m *Progress) { m.Warned = true })
@@ -160,7 +161,8 @@ func (k *Keeper) deletePods(ctx context.Context, kill []PodDeletion) error {
 			continue
 		}
 		opts = append(opts, client.Preconditions{UID: &x.Pod.UID})
-		if err := k.Cluster.Client.Delete(ctx, x.Pod, opts...); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		if err := k.Cluster.Client.Delete(ctx, x.Pod, opts...); client.IgnoreNotFound(err) != nil &&
+			!apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting pod %s: %w", x.Pod.Name, err)
 		}
 	}

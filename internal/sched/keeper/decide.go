@@ -287,7 +287,8 @@ func (f *Facts) final() Action {
 		return Action{Kind: WriteAssumed}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredRetry)}
-	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable): // deleting it deletes its pods
+	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable):
+		// Deleting it deletes its pods.
 		return f.leftoverPods()
 	case f.Job.DeletionTimestamp != nil:
 		return f.removeFinalizer()

@@ -55,7 +55,9 @@ func (f *Facts) running() Action {
 			return f.agentEnded(p)
 		}
 	}
-	return Action{Wake: earliest(earliest(f.timeLimitEnds(), f.deadline()), earliest(f.hetStartDue(), f.ReservationEnds))}
+	return Action{
+		Wake: earliest(earliest(f.timeLimitEnds(), f.deadline()), earliest(f.hetStartDue(), f.ReservationEnds)),
+	}
 }
 
 // podsOnDownNodes returns the deletions of pods that run on nodes which an operator
@@ -139,7 +141,8 @@ func (f *Facts) nodeFailed(why string) Action {
 // ended.
 func (f *Facts) batchEnded(p *corev1.Pod) Action {
 	r, reported := reportOf(p)
-	if reported && r.Kind == wire.ReportEnded && r.Status == 0 && r.Signal == 0 && (f.Job.Status.Pods == nil || r.JobID == f.Job.Spec.JobID) {
+	if reported && r.Kind == wire.ReportEnded && r.Status == 0 && r.Signal == 0 &&
+		(f.Job.Status.Pods == nil || r.JobID == f.Job.Spec.JobID) {
 		return Action{Kind: End, Outcome: FromReport(r)}
 	}
 	if f.Job.Status.Pods != nil && r.JobID != f.Job.Spec.JobID { // the report is about an earlier task

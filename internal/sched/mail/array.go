@@ -52,7 +52,8 @@ func (n *Notifier) arrayChanged(old, now *v1alpha1.BatchJob) {
 	case !slices.ContainsFunc(family,
 		func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !sent.ended:
 		sent.ended = true
-		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || hasFailedTask(b) })
+		bad := slices.ContainsFunc(family,
+			func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || hasFailedTask(b) })
 		if !bad || !n.putArray(now, id, Fail, family) {
 			n.putArray(now, id, End, family)
 		}

@@ -106,8 +106,9 @@ func addressPeers(addresses []string) []networkingv1.NetworkPolicyPeer {
 	return peers
 }
 
-// prepareEgress reads the API server's addresses. It returns true if they have
-// changed, so that the policies have to be applied anew. Without an Egress it deletes what an earlier process applied.
+// prepareEgress reads the API server's addresses. It returns true if they have changed,
+// so that the policies have to be applied again. Without an Egress it deletes what an
+// earlier process applied.
 func (c *Controller) prepareEgress(ctx context.Context) (changed bool, err error) {
 	if c.egress == nil {
 		return false, c.removeEgress(ctx)

@@ -92,7 +92,7 @@ func findPreemptor(o outcome, current map[int64]bool) (id int64, victims []preem
 }
 
 // evict preempts the victims for the job. If that fails for one, the next plan selects
-// victims anew.
+// other victims.
 func (p *Planner) evict(ctx context.Context, id int64, victims []preemption.Victim) {
 	for _, v := range victims {
 		victim := v.Job.Spec.JobID
@@ -109,7 +109,7 @@ func (p *Planner) evict(ctx context.Context, id int64, victims []preemption.Vict
 }
 
 // preemptIncremental preempts running jobs for the preemptor that the newest background
-// plan has found. Its victims are selected anew from the jobs that run now.
+// plan has found. It selects the victims from the jobs that run now.
 func (p *Planner) preemptIncremental(ctx context.Context, decisions []backfill.Decision) {
 	p.preemptors.removeInactive(p.incremental.Snapshot)
 	plan := p.background.newest.Load()

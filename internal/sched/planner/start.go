@@ -82,7 +82,7 @@ func (p *Planner) place(ctx context.Context, group []starter.Placement) (err err
 		err = p.starter.Place(ctx, group[0])
 	}
 	if err == nil {
-		// The remaining tasks of an array have to preempt anew.
+		// The remaining tasks of an array have to preempt again.
 		p.preemptors.remove(group[0].Job.Spec.JobID)
 	}
 	return err

@@ -169,8 +169,8 @@ func TestRunningJobEndsWithItsReservation(t *testing.T) {
 	}
 }
 
-// A partition's weights decide what its jobs are billed, and with it what
-// their users have used; whoever has used more comes later.
+// The weights of a partition determine the billing of its jobs, and with it the usage
+// of their users; jobs of users with more usage come later.
 func TestBillingWeighsInFairShare(t *testing.T) {
 	factor := func(weights string) float64 {
 		in := Input{

@@ -254,8 +254,8 @@ func TestAllocationOfADecision(t *testing.T) {
 	}
 }
 
-// Devices are numbered through a node's types; whoever comes next gets others,
-// in the same plan and in the next.
+// Devices are numbered across the types of a node; the next job gets other ones, in the
+// same plan and in the next.
 func TestDevicesOfADecision(t *testing.T) {
 	cards := func(kind string, n int64) func(*v1alpha1.BatchJob) {
 		return func(b *v1alpha1.BatchJob) {

@@ -150,8 +150,8 @@ func TestAPodBecomesAJob(t *testing.T) {
 	}
 }
 
-// Whoever writes pods there decides nothing in the namespaces of users, nor in
-// those that nobody allowed.
+// Users who may write such pods have no effect in the namespaces of users, nor in
+// namespaces that are not listed.
 func TestOnlyAllowedNamespaces(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", func(p *corev1.Pod) { p.Namespace = "elsewhere" }), aPod("q", func(p *corev1.Pod) { p.Namespace = "user-a" }),

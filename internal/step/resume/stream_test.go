@@ -30,7 +30,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// connect connects both ends anew, as client and agent do.
+// connect reconnects both ends, like client and agent.
 func (p *pair) connect() {
 	p.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,6 +1,5 @@
-// Command pause holds a pod's namespaces open: it does nothing until it is
-// told to stop. As the first process of the pod it also collects the children
-// that others leave behind.
+// Command pause keeps a pod's namespaces open: it does nothing until it is stopped. As
+// the first process of the pod it also reaps orphaned processes.
 package main
 
 import (
