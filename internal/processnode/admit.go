@@ -10,8 +10,8 @@ import (
 // refusal is why a node does not run a pod that was bound to it.
 type refusal struct{ reason, message string }
 
-// admit checks a pod as a kubelet does on arrival. Called with mu held, which
-// makes the sum of what runs and the decision one step.
+// admit checks a pod as a kubelet does on arrival. It is called with mu held, so that
+// the sum of requests and the decision are consistent.
 func (m *manager) admit(p *pod) *refusal {
 	if r := m.unfit(p); r != nil {
 		return r
@@ -52,7 +52,7 @@ func (m *manager) admit(p *pod) *refusal {
 	return nil
 }
 
-// unfit refuses what process nodes cannot run at all.
+// unfit refuses pods that process nodes cannot run at all.
 func (m *manager) unfit(p *pod) *refusal {
 	for _, c := range p.allContainers() {
 		if c.Image != HostImage {
@@ -74,8 +74,8 @@ func (m *manager) unfit(p *pod) *refusal {
 	return nil
 }
 
-// requests are a pod's requests as the scheduler counts them: the sum of its
-// containers, or its largest init container where that is more.
+// requests returns a pod's requests as the scheduler counts them: the sum of its
+// containers, or its largest init container if that is more.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for i := range pod.Spec.Containers {

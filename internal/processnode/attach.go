@@ -18,10 +18,10 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// discardLog silences the HTTP server: broken connections are no news.
+// discardLog discards the errors of the HTTP server: broken connections are normal.
 var discardLog = log.New(io.Discard, "", 0)
 
-// logOf is the log of the present or, if there was one, the previous start.
+// logOf returns the log of the present start, or of the previous one.
 func (c *container) logOf(previous bool) (*logfile.Log, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -46,8 +46,8 @@ func (c *container) now() (*running, error) {
 	return c.process, nil
 }
 
-// ExecInContainer runs a command beside the container's own, as its user, and
-// returns when it has ended and everything that it wrote is on its way.
+// ExecInContainer runs a command beside the container's own, as its user, and returns
+// when it has ended and all of its output was passed on.
 func (c *container) ExecInContainer(
 	_ context.Context, _, _, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
 	resize <-chan remotecommand.TerminalSize, _ time.Duration,
@@ -86,7 +86,7 @@ func (c *container) execTerminal(
 		go func() { _, _ = io.Copy(terminal, in) }()
 	}
 	if out != nil {
-		// Ends when the last process has closed the terminal.
+		// It ends when the last process has closed the terminal.
 		if _, err := io.Copy(out, terminal); isBroken(err) {
 			t.KillTree()
 		}
@@ -95,8 +95,8 @@ func (c *container) execTerminal(
 	return exitError(t.Result())
 }
 
-// isBroken reports whether copying ended for another reason than the
-// terminal's hang-up: the client is gone.
+// isBroken reports whether copying ended for another reason than the hang-up of the
+// terminal: the client is gone.
 func isBroken(err error) bool {
 	var path *os.PathError
 	return err != nil && !errors.As(err, &path)
@@ -180,7 +180,7 @@ func exitError(r task.Result) error {
 }
 
 // AttachContainer connects a client with the container's own streams until the
-// container ends or the client goes.
+// container ends or the client disconnects.
 func (c *container) AttachContainer(
 	ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, _ bool,
 	resize <-chan remotecommand.TerminalSize,

@@ -8,13 +8,11 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// IsRoot reports whether process nodes here work as root does: with users,
-// networks and limits.
+// IsRoot reports whether process nodes run as root: with users, networks and limits.
 func IsRoot() bool { return task.IsRoot() }
 
-// Capabilities says in one sentence each what pods on this machine will lack,
-// for people to read; empty: nothing. ok is false when process nodes cannot
-// run here at all.
+// Capabilities returns, in a sentence each, what pods on this machine will lack; empty:
+// nothing. ok is false if process nodes cannot run here at all.
 func Capabilities() (lacks []string, ok bool) {
 	iso, why := task.Detect()
 	if !iso.Namespaces {
@@ -39,8 +37,6 @@ func Capabilities() (lacks []string, ok bool) {
 	return lacks, true
 }
 
-// MaybeShim is where a process that was started as a container would turn into
-// it; it has done so before main began (package shim's init), so that this
-// only makes the import of that package visible. It returns in every other
-// process.
+// MaybeShim only makes the import of package shim visible. A process that was started
+// as a container has become it before main starts (in the init function of shim).
 func MaybeShim() { _ = shim.Arg }

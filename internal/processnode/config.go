@@ -13,37 +13,36 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 )
 
-// HostImage is the one image that process nodes run: the machine's own root
-// file system.
+// HostImage is the only image of process nodes: the machine's own root file system.
 const HostImage = "berth.hpc/host"
 
-// KubeletClientName is the common name that the API server's client
-// certificate towards kubelets carries, unless Config says otherwise.
+// KubeletClientName is the default common name of the API server's client certificate
+// for kubelets.
 const KubeletClientName = "kube-apiserver-kubelet-client"
 
 // Config describes the process nodes of one local cluster.
 type Config struct {
-	// Client talks to the API server as somebody who may do what a node does
-	// and make tokens for service accounts (the local cluster's admin). Its
-	// QPS limits are its owner's business.
+	// Client is a client of the API server with the permissions of nodes and to create
+	// tokens of service accounts (the local cluster's administrator). Its owner sets
+	// its QPS limits.
 	Client kubernetes.Interface
 	Nodes  []NodeConfig
 
-	// Dir holds logs, volumes and what is needed to clean up after a crash.
-	// It is made 0711 if missing; nobody else may use it meanwhile.
+	// Dir has logs, volumes and the data to clean up after a crash. It is created with
+	// mode 0711 if it is missing; only one process at a time may use it.
 	Dir string
 	// Network gives pods their addresses; the caller opens and closes it.
 	Network *podnet.Network
 
-	// APIHost and APIPort, as pods reach the API server, become
+	// APIHost and APIPort, the API server's address for pods, become
 	// KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
 	APIHost string
 	APIPort int
 
-	// Listen is the address of the kubelet API of all nodes; empty:
-	// 127.0.0.1 and a free port. Only clients with a certificate from
-	// ClientCA that carries KubeletClient as its common name (empty:
-	// KubeletClientName) or the organisation system:masters are served.
+	// Listen is the address of the kubelet API of all nodes; empty: 127.0.0.1 and a
+	// free port. It serves only clients with a certificate from ClientCA with
+	// KubeletClient as its common name (empty: KubeletClientName) or the organization
+	// system:masters.
 	Listen        string
 	ServingCert   tls.Certificate
 	ClientCA      *x509.CertPool
@@ -52,24 +51,24 @@ type Config struct {
 	// StopGrace is the time between SIGTERM and SIGKILL for running pods when Run
 	// stops; 0: no SIGTERM.
 	StopGrace time.Duration
-	// Log takes one line for people; nil: nothing is logged.
+	// Log is called with one line for users; nil: nothing is logged.
 	Log func(format string, args ...any)
-	// Ready is called once, when every node is registered and Ready; nil: not.
+	// Ready, if not nil, is called once, when every node is registered and Ready.
 	Ready func()
 }
 
 // NodeConfig is one node.
 type NodeConfig struct {
 	Name string
-	// CPUs and Memory (bytes) are capacity and allocatable alike. They are
-	// promises to the scheduler; several nodes may promise the same CPUs.
+	// CPUs and Memory (bytes) are both capacity and allocatable. Several nodes may
+	// offer the same CPUs.
 	CPUs   int64
 	Memory int64
-	// Pods is the most pods at a time; 0: 110.
+	// Pods is the limit of pods at a time; 0: 110.
 	Pods int64
 	// Extended resources by name, such as gres.berth.hpc/gpu.
 	Extended map[string]int64
-	// Labels and Annotations are set on the Node; others that are there stay.
+	// Labels and Annotations are set on the Node; existing other ones stay.
 	Labels      map[string]string
 	Annotations map[string]string
 }
@@ -95,11 +94,10 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Run registers the nodes and runs the pods bound to them until ctx ends; then
-// it stops every pod, says so in their status as far as the API server still
-// answers, and gives back what it took from the machine. Processes of pods
-// never outlive it, however this process ends. Pods that a former Run left
-// unfinished are set Failed.
+// Run registers the nodes and runs the pods bound to them until ctx ends. Then it stops
+// every pod, updates their statuses if the API server still answers, and releases the
+// resources of the machine. Processes of pods never outlive it, however this process
+// ends. Pods that a previous Run left unfinished become Failed.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err

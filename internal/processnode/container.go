@@ -18,15 +18,15 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// Pauses between restarts, as a kubelet's: none before the first, then this,
-// doubling, forgotten when a container has run for long.
+// Pauses between restarts, as those of a kubelet: none before the first restart, then
+// this, doubling, and reset when a container has run for long.
 const (
 	backOffFirst  = 10 * time.Second
 	backOffMost   = 5 * time.Minute
 	backOffForget = 10 * time.Minute
 )
 
-// container is one container of a pod over all its restarts.
+// container is one container of a pod, over all its restarts.
 type container struct {
 	p    *pod
 	spec *corev1.Container
@@ -38,8 +38,8 @@ type container struct {
 	restarts      int32
 	ready         bool
 	started       bool
-	process       *running // the present process; nil: none
-	logs          []string // paths, the present last; at most two
+	process       *running // the running process; nil: none
+	logs          []string // paths, the newest last; at most two
 	log           *logfile.Log
 	backOff       time.Duration
 }
@@ -51,7 +51,7 @@ type running struct {
 	streams *streams
 	env     []string
 	id      identity
-	stop    chan string // closed reasons come through here: kill for a probe
+	stop    chan string // receives the reason when a probe kills it
 }
 
 func newContainer(p *pod, spec *corev1.Container, init bool) *container {
@@ -65,8 +65,8 @@ func newContainer(p *pod, spec *corev1.Container, init bool) *container {
 	}
 }
 
-// run starts the container, again as its restart policy says, until it is over
-// for good.
+// run starts the container, and restarts it according to its restart policy, until it
+// has ended permanently.
 func (c *container) run() {
 	for {
 		if c.p.isStopped() {
@@ -92,12 +92,13 @@ func (c *container) run() {
 	}
 }
 
-// configError is a fault that may go away while the container waits.
+// configError is an error that may disappear while the container waits.
 type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
 
-// await lets the container wait with a reason; false: the pod ends meanwhile.
+// await waits with the error as the reason of the container; false: the pod ended in
+// the meantime.
 func (c *container) await(e *configError) bool {
 	c.p.mu.Lock()
 	was := c.state.Waiting
@@ -135,7 +136,7 @@ func (c *container) notStarted(err error) {
 	c.p.post()
 }
 
-// accompany follows a started container to its end and records it.
+// accompany waits for the end of a started container and records it.
 func (c *container) accompany(r *running) {
 	c.p.mu.Lock()
 	c.process = r
@@ -164,8 +165,7 @@ func (c *container) accompany(r *running) {
 	}
 }
 
-// wait waits for the process's end, which the pod's end or a failed probe
-// brings about.
+// wait waits until the process has ended, and ends it if the pod ends or a probe fails.
 func (c *container) wait(r *running) {
 	select {
 	case <-r.task.Done():
@@ -179,8 +179,8 @@ func (c *container) wait(r *running) {
 	c.terminate(r, nil)
 }
 
-// terminate asks the process to end and kills it when the pod's or its own
-// grace period is over.
+// terminate sends SIGTERM to the process, and kills it after the grace period of the
+// pod or its own.
 func (c *container) terminate(r *running, own <-chan time.Time) {
 	select {
 	case <-c.p.killed:
@@ -197,7 +197,7 @@ func (c *container) terminate(r *running, own <-chan time.Time) {
 	<-r.task.Done()
 }
 
-// restart decides whether the container runs again, and waits before it does.
+// restart reports whether the container runs again, after the pause before that.
 func (c *container) restart(ran time.Duration) bool {
 	p := c.p
 	p.mu.Lock()
@@ -247,7 +247,7 @@ func (c *container) restart(ran time.Duration) bool {
 	return true
 }
 
-// terminated describes the end of a process.
+// terminated returns the state of a process that has ended.
 func (c *container) terminated(r *running, oom bool) *corev1.ContainerStateTerminated {
 	res := r.task.Result()
 	end := &corev1.ContainerStateTerminated{
@@ -294,8 +294,8 @@ func (c *container) terminationMessage(code int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// beginning reads at most the first n bytes of a file that a container wrote, and
-// nothing of what is not a regular file.
+// beginning returns at most the first n bytes of a file that a container wrote, and
+// nothing if it is not a regular file.
 func beginning(path string, n int64) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -305,11 +305,11 @@ func beginning(path string, n int64) []byte {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	data, _ := io.ReadAll(io.LimitReader(f, n)) // what could be read
+	data, _ := io.ReadAll(io.LimitReader(f, n)) // an incomplete read is fine
 	return data
 }
 
-// id names one start of the container. Called with p.mu held.
+// id identifies one start of the container. It is called with p.mu held.
 func (c *container) id() string {
 	return fmt.Sprintf("berth://%s-%s-%d", c.p.spec.UID, c.spec.Name, c.restarts)
 }
@@ -320,8 +320,8 @@ func (c *container) succeeded() bool {
 	return c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
 }
 
-// status of the container; last: the pod is over, and what never ran says so.
-// Called with p.mu held.
+// status returns the status of the container; last: the pod has ended, and containers
+// that never ran are reported as such. It is called with p.mu held.
 func (c *container) status(last bool) corev1.ContainerStatus {
 	started := c.started
 	s := corev1.ContainerStatus{

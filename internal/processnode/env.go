@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podFacts are what fields of a pod mean on the node that runs it.
+// podFacts are the values of fields of a pod on the node that runs it.
 type podFacts struct {
 	pod     *corev1.Pod
 	podIP   string
@@ -27,7 +27,7 @@ type objectReader interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// environment is a container's environment as KEY=value in order, references
+// environment returns a container's environment as KEY=value in order, with references
 // of the form $(VAR) expanded; base comes first and may be overridden.
 func (f *podFacts) environment(
 	ctx context.Context, c *corev1.Container, base []corev1.EnvVar,
@@ -94,7 +94,7 @@ func (f *podFacts) envFrom(ctx context.Context, from *corev1.EnvFromSource) (map
 	return nil, nil
 }
 
-// optionally forgives a missing object that need not be there.
+// optionally returns nil for a missing object that is optional.
 func optionally(optional *bool, err error) error {
 	if optional != nil && *optional && isMissing(err) {
 		return nil
@@ -102,7 +102,7 @@ func optionally(optional *bool, err error) error {
 	return err
 }
 
-// envValue resolves a source; false: it is optional and not there.
+// envValue returns the value of a source; false: it is optional and missing.
 func (f *podFacts) envValue(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
@@ -138,7 +138,7 @@ func missingKey(found bool, optional *bool, kind, name, key string) error {
 	return fmt.Errorf("%s %s has no key %s", kind, name, key)
 }
 
-// field is the text of a fieldRef path of the downward API.
+// field returns the text of a fieldRef path of the downward API.
 func (f *podFacts) field(path string) (string, error) {
 	if name, key, ok := subscript(path); ok {
 		switch name {
@@ -181,7 +181,7 @@ func subscript(path string) (name, key string, ok bool) {
 	return name, key, ok
 }
 
-// quoted is a map in the format of downward API files.
+// quoted returns a map in the format of downward API files.
 func quoted(m map[string]string) string {
 	var lines []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -190,8 +190,8 @@ func quoted(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resource is the value of a resourceFieldRef; what has no limit has the
-// node's capacity.
+// resource returns the value of a resourceFieldRef; without a limit it is the node's
+// capacity.
 func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container) (string, error) {
 	if r.ContainerName != "" && (c == nil || c.Name != r.ContainerName) {
 		c = nil
@@ -225,8 +225,8 @@ func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / max(1, b) }
 
-// expand replaces $(VAR) by its value; $$ is a dollar sign, and what names no
-// variable stays.
+// expand replaces $(VAR) by its value; $$ is a dollar sign, and references to unknown
+// variables stay.
 func expand(s string, values map[string]string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -10,16 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// identity is whom a container runs as.
+// identity is the user that a container runs as.
 type identity struct {
 	uid, gid uint32
 	groups   []uint32
 	home     string
 }
 
-// identify takes a container's identity from its and its pod's security
-// context. Without root there is only this process's own; asking for another
-// is an error whose text the user sees.
+// identify returns a container's identity from its and its pod's security context.
+// Without root there is only this process's own identity; a request for another one is
+// an error that the user sees.
 func identify(pod *corev1.Pod, c *corev1.Container, root bool) (identity, error) {
 	ps := pod.Spec.SecurityContext
 	if ps == nil {
@@ -56,8 +56,8 @@ func firstOf(values ...*int64) *int64 {
 	return nil
 }
 
-// identifyAsRoot looks up what the pod leaves open as a container runtime
-// does: in the image's, here the machine's, lists of users and groups.
+// identifyAsRoot looks up what the pod does not specify like a container runtime: in
+// the lists of users and groups of the image, which is the machine.
 func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
 	id := identity{home: "/"}
 	if uid != nil {
@@ -65,7 +65,7 @@ func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 	}
 	known, err := user.LookupId(strconv.FormatUint(uint64(id.uid), 10))
 	if err != nil {
-		known = nil // a number without a name is a fine user
+		known = nil // a uid without a name is allowed
 	}
 	if known != nil {
 		id.gid, id.home = number(known.Gid), known.HomeDir
@@ -98,7 +98,7 @@ func number(s string) uint32 {
 	return uint32(n)
 }
 
-// identifyAsSelf accepts what this process is already.
+// identifyAsSelf accepts only the identity of this process.
 func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
 	own := identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()), home: "/"}
 	if u, err := user.Current(); err == nil {
@@ -125,8 +125,8 @@ func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 	return own, nil
 }
 
-// capability numbers of linux/capability.h that runtimes leave to containers,
-// by name; the rest is named by what may be added.
+// capabilityNumbers has the numbers of linux/capability.h of the capabilities that
+// containers may have, by name.
 var capabilityNumbers = map[string]uint{
 	"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "FSETID": 4, "KILL": 5,
 	"SETGID": 6, "SETUID": 7, "SETPCAP": 8, "LINUX_IMMUTABLE": 9, "NET_BIND_SERVICE": 10,
@@ -138,13 +138,13 @@ var capabilityNumbers = map[string]uint{
 	"BLOCK_SUSPEND": 36, "AUDIT_READ": 37, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40,
 }
 
-// defaultCapabilities is the set that containerd gives.
+// defaultCapabilities is the default set of containerd.
 var defaultCapabilities = []string{
 	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
 	"NET_BIND_SERVICE", "NET_RAW", "SYS_CHROOT", "MKNOD", "AUDIT_WRITE", "SETFCAP",
 }
 
-// bounding is the capability mask of a container; nil: all (privileged).
+// bounding returns the capability mask of a container; nil: all (privileged).
 func bounding(sc *corev1.SecurityContext) *uint64 {
 	if sc != nil && sc.Privileged != nil && *sc.Privileged {
 		return nil

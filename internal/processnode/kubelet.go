@@ -24,7 +24,7 @@ const (
 	streamCreation = 30 * time.Second
 )
 
-// serve answers the kubelet API on l; the returned function ends it.
+// serve serves the kubelet API on l; the returned function stops it.
 func (m *manager) serve(l net.Listener) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
@@ -43,7 +43,7 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 			ClientCAs:    m.cfg.ClientCA,
 			ClientAuth:   tls.RequireAndVerifyClientCert,
 			MinVersion:   tls.VersionTLS12,
-			// Streams are upgraded connections, which HTTP/2 has not.
+			// Streams are upgraded connections, which HTTP/2 does not have.
 			NextProtos: []string{"http/1.1"},
 		},
 		ErrorLog: discardLog,
@@ -53,8 +53,8 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 	return func() { _ = server.Close() }
 }
 
-// authenticated lets nobody in but the API server and administrators: users of
-// the cluster have certificates of the same authority.
+// authenticated allows only the API server and administrators: users of the cluster
+// have certificates of the same CA.
 func (m *manager) authenticated(next http.Handler) http.Handler {
 	name := m.cfg.KubeletClient
 	if name == "" {
@@ -84,8 +84,7 @@ func (m *manager) servePods(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// target finds the container that a request names, or answers that there is
-// none.
+// target returns the container that a request names, or answers that there is none.
 func (m *manager) target(w http.ResponseWriter, r *http.Request) *container {
 	p := m.find(r.PathValue("namespace"), r.PathValue("pod"))
 	if p == nil {
@@ -140,7 +139,7 @@ func (m *manager) serveLogs(w http.ResponseWriter, r *http.Request) {
 	_ = log.Copy(r.Context(), o, stdout, stderr)
 }
 
-// flushing sends every write at once: somebody follows.
+// flushing sends every write at once, for clients that follow.
 type flushing struct {
 	w http.ResponseWriter
 	c *http.ResponseController

@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// reasonLost is the reason of pods that ended because their node's process
-// did, and messageLost says so.
+// reasonLost and messageLost are the reason and the message of pods that ended because
+// the process of their node did.
 const (
 	reasonLost  = "Terminated"
 	messageLost = "The process node that ran the pod was stopped, and the pod's processes with it."
 )
 
-// left reports whether a former Run had begun with a pod.
+// left reports whether a previous Run had started a pod.
 func (m *manager) left(spec *corev1.Pod) bool {
 	if spec.Status.StartTime != nil {
 		return true
@@ -41,7 +41,7 @@ func (m *manager) cleanUpPod(spec *corev1.Pod) {
 	}
 }
 
-// lostStatus makes a status say that the pod is lost.
+// lostStatus changes a status to that of a lost pod.
 func lostStatus(s *corev1.PodStatus) {
 	s.Phase, s.Reason, s.Message = corev1.PodFailed, reasonLost, messageLost
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
@@ -67,8 +67,8 @@ func lostStatus(s *corev1.PodStatus) {
 	}
 }
 
-// forgetDirs removes the directories of pods that no longer exist.
-func (m *manager) forgetDirs(store cache.Store) {
+// removeDirs removes the directories of pods that no longer exist.
+func (m *manager) removeDirs(store cache.Store) {
 	known := map[string]bool{}
 	for _, obj := range store.List() {
 		if p, ok := obj.(*corev1.Pod); ok {

@@ -30,8 +30,8 @@ const (
 	defaultPods    = 110
 )
 
-// labelOwner on a Node says which state directory's process nodes it is one
-// of, so that those that are no longer wanted can be removed.
+// labelOwner on a Node is the state directory of its process nodes, so that those that
+// are no longer needed can be removed.
 const labelOwner = "berth.hpc/process-node"
 
 func (n *NodeConfig) capacity() corev1.ResourceList {
@@ -96,8 +96,8 @@ func nodeConditions(now metav1.Time) []corev1.NodeCondition {
 	}
 }
 
-// register makes the Node or brings an existing one up to date: labels and
-// annotations of others, and whether it may be scheduled on, stay.
+// register creates the Node or updates an existing one: other labels and annotations,
+// and whether it is cordoned, stay.
 func (m *manager) register(ctx context.Context, n *NodeConfig) (*corev1.Node, error) {
 	want := n.object(m.owner, m.hostIP, m.port)
 	nodes := m.cfg.Client.CoreV1().Nodes()
@@ -142,8 +142,8 @@ func (m *manager) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node,
 	return nodes.Patch(ctx, want.Name, types.MergePatchType, data, metav1.PatchOptions{})
 }
 
-// forgetNodes removes Nodes of a former Run that this one does not have.
-func (m *manager) forgetNodes(ctx context.Context) error {
+// removeOldNodes removes Nodes of a previous Run that this one does not have.
+func (m *manager) removeOldNodes(ctx context.Context) error {
 	nodes := m.cfg.Client.CoreV1().Nodes()
 	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + m.owner})
 	if err != nil {
@@ -182,8 +182,7 @@ func (m *manager) untaint(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// postNode writes the node's status; conditions keep the time of their last
-// change.
+// postNode writes the node's status; conditions keep the time of their last change.
 func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node) error {
 	status := n.object(m.owner, m.hostIP, m.port).Status
 	for i := range status.Conditions {

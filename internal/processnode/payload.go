@@ -20,7 +20,7 @@ type payload map[string]payloadFile
 type payloadFile struct {
 	data  []byte
 	mode  os.FileMode
-	token bool // for the pod's user alone where there is one
+	token bool // readable only by the pod's user, if it has one
 }
 
 const defaultFileMode = 0o644
@@ -90,7 +90,7 @@ func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time
 	return renew, nil
 }
 
-// addToken asks for a token that is bound to the pod.
+// addToken requests a token that is bound to the pod.
 func (p *pod) addToken(
 	ctx context.Context, into payload, s *corev1.ServiceAccountTokenProjection, mode *int32,
 ) (time.Duration, error) {
@@ -112,7 +112,7 @@ func (p *pod) addToken(
 	f := file([]byte(t.Status.Token), nil, mode)
 	f.token = true
 	into[s.Path] = f
-	// As a kubelet: at 80 % of its life, and at least once a day.
+	// As in a kubelet: at 80 % of its life, and at least once a day.
 	life := time.Until(t.Status.ExpirationTimestamp.Time)
 	return min(max(life*8/10, time.Second), 24*time.Hour), nil
 }

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// quiet is how long a pod may take to start before its status says that
-	// it is being started: most are Running sooner, in one request less.
-	quiet = 300 * time.Millisecond
-	// retryPause is between attempts to prepare what a pod needs.
+	// quietStart is how long a pod may take to start before its status says that it is
+	// starting: most pods are Running sooner, which saves a request.
+	quietStart = 300 * time.Millisecond
+	// retryPause is the pause between attempts to prepare volumes and network of a pod.
 	retryPause = time.Second
 	// defaultGrace is a pod's grace period where it names none.
 	defaultGrace = 30 * time.Second
@@ -90,8 +90,8 @@ func (m *manager) newPod(spec *corev1.Pod, node *NodeConfig) *pod {
 	return p
 }
 
-// hostnameOf is a pod's host name, at most 63 letters as the kernel and
-// Kubernetes have it.
+// hostnameOf returns a pod's host name, with at most 63 characters as in the kernel and
+// Kubernetes.
 func hostnameOf(spec *corev1.Pod) string {
 	name := spec.Name
 	if spec.Spec.Hostname != "" {
@@ -143,7 +143,7 @@ func (p *pod) live() {
 			p.stop(p.grace())
 		})
 	}
-	p.later(quiet, p.post)
+	p.later(quietStart, p.post)
 	if !p.setUp() || !p.initialize() {
 		return
 	}
@@ -157,8 +157,8 @@ func (p *pod) live() {
 	all.Wait()
 }
 
-// initialize runs the init containers one after the other and reports whether
-// the pod goes on.
+// initialize runs the init containers one after the other and reports whether the pod
+// continues.
 func (p *pod) initialize() bool {
 	for _, c := range p.inits {
 		c.run()
@@ -175,8 +175,8 @@ func (p *pod) initialize() bool {
 	return true
 }
 
-// setUp makes network and volumes, trying again as long as something is
-// missing, and reports whether the pod goes on.
+// setUp creates network and volumes. It retries while something is missing, and reports
+// whether the pod continues.
 func (p *pod) setUp() bool {
 	err := private(p.dir)
 	if err == nil {
@@ -224,7 +224,7 @@ func (p *pod) attach() error {
 	return nil
 }
 
-// tearDown gives back what the pod held, its logs apart.
+// tearDown releases the resources of the pod, except its logs.
 func (p *pod) tearDown() {
 	p.cancel()
 	p.mu.Lock()
@@ -314,8 +314,8 @@ func (p *pod) grace() time.Duration {
 	return defaultGrace
 }
 
-// stop begins the pod's end: SIGTERM now, SIGKILL after grace. A later call
-// may shorten the grace, never lengthen it.
+// stop ends the pod: SIGTERM now, SIGKILL after grace. A later call may shorten the
+// grace period, but not extend it.
 func (p *pod) stop(grace time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -348,7 +348,7 @@ func (p *pod) isStopped() bool {
 	return p.stopped
 }
 
-// fail makes the pod as a whole Failed, for the first reason given.
+// fail makes the whole pod Failed, with the first reason.
 func (p *pod) fail(reason, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -98,9 +98,9 @@ func (c *container) killFor(r *running, probe string, why error) {
 	}
 }
 
-// repeat probes at the probe's period and calls tell when as many results in a
-// row as its thresholds want agree, until tell returns false or ctx ends.
-func (c *container) repeat(ctx context.Context, r *running, pr *corev1.Probe, tell func(healthy bool, why error) bool) {
+// repeat probes at the probe's period and calls report when as many consecutive results
+// agree as the thresholds require, until report returns false or ctx ends.
+func (c *container) repeat(ctx context.Context, r *running, pr *corev1.Probe, report func(healthy bool, why error) bool) {
 	if !sleep(ctx, time.Duration(pr.InitialDelaySeconds)*time.Second) {
 		return
 	}
@@ -118,10 +118,10 @@ func (c *container) repeat(ctx context.Context, r *running, pr *corev1.Probe, te
 		} else {
 			successes, failures = 0, failures+1
 		}
-		if successes >= max(1, pr.SuccessThreshold) && !tell(true, nil) {
+		if successes >= max(1, pr.SuccessThreshold) && !report(true, nil) {
 			return
 		}
-		if failures >= max(1, pr.FailureThreshold) && !tell(false, err) {
+		if failures >= max(1, pr.FailureThreshold) && !report(false, err) {
 			return
 		}
 		if !sleep(ctx, time.Duration(max(1, pr.PeriodSeconds))*time.Second) {

@@ -25,9 +25,9 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// lastWords is how long the API server may take, after every process is gone,
-// to be told how the pods ended.
-const lastWords = 3 * time.Second
+// finalStatusTimeout limits the time to write the statuses of the pods after all
+// processes have ended.
+const finalStatusTimeout = 3 * time.Second
 
 // manager runs the pods of all nodes.
 type manager struct {
@@ -39,11 +39,11 @@ type manager struct {
 	recorder record.EventRecorder
 	hostIP   string
 	port     int32
-	owner    string // names what is ours on machine and cluster
+	owner    string // identifies the objects of this cluster on the machine
 	root     string // an empty directory: mount point of containers' roots
 	shm      string // directory in memory for pods; empty: none
 
-	api  context.Context // for requests; outlives Run's by lastWords
+	api  context.Context // for requests; outlives Run's by finalStatusTimeout
 	wait sync.WaitGroup
 
 	mu       sync.Mutex
@@ -79,7 +79,7 @@ func run(ctx context.Context, cfg *Config) error {
 
 	err = m.follow(ctx)
 	m.stopAll()
-	time.AfterFunc(lastWords, cancel)
+	time.AfterFunc(finalStatusTimeout, cancel)
 	m.mu.Lock()
 	pods := m.snapshot()
 	m.mu.Unlock()
@@ -92,7 +92,7 @@ func run(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// prepare makes directories and control groups and removes what a crash left.
+// prepare creates directories and control groups and removes what a crash left.
 func (m *manager) prepare() error {
 	iso, why := task.Detect()
 	m.iso = iso
@@ -125,7 +125,7 @@ func (m *manager) prepare() error {
 
 func (m *manager) podsDir() string { return filepath.Join(m.cfg.Dir, "pods") }
 
-// cleanUp gives back what prepare took. Logs stay in Dir.
+// cleanUp releases what prepare created. Logs stay in Dir.
 func (m *manager) cleanUp() {
 	m.cgroups.Close()
 	if m.shm != "" {
@@ -175,7 +175,7 @@ func (m *manager) follow(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return nil
 	}
-	m.forgetDirs(informer.GetStore())
+	m.removeDirs(informer.GetStore())
 	if err := m.registerAll(inner); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -206,7 +206,7 @@ func (m *manager) informer() cache.SharedIndexInformer {
 
 // registerAll registers the nodes, a few at a time.
 func (m *manager) registerAll(ctx context.Context) error {
-	if err := m.forgetNodes(ctx); err != nil {
+	if err := m.removeOldNodes(ctx); err != nil {
 		return err
 	}
 	const atOnce = 8
@@ -276,7 +276,7 @@ func (m *manager) deleted(obj any) {
 		return
 	}
 	delete(m.pods, spec.UID)
-	// Somebody forced the deletion: nothing of it may go on.
+	// The deletion was forced: none of its processes may continue.
 	p.vanish()
 }
 
@@ -299,7 +299,7 @@ func (m *manager) snapshot() []*pod {
 	return pods
 }
 
-// find returns the running or ended pod of a name; nil: unknown.
+// find returns the running or ended pod with that name; nil: unknown.
 func (m *manager) find(namespace, name string) *pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()

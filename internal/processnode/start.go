@@ -71,7 +71,7 @@ func (c *container) start() (*running, error) {
 	return r, nil
 }
 
-// shimSpec is what the shim does for every process of the container.
+// shimSpec returns the work of the shim for every process of the container.
 func (c *container) shimSpec(id identity, env []string, values map[string]string) shim.Spec {
 	argv := make([]string, 0, len(c.spec.Command)+len(c.spec.Args))
 	for _, a := range c.spec.Command {
@@ -98,7 +98,7 @@ func (c *container) baseEnv(id identity) []corev1.EnvVar {
 		{Name: "PATH", Value: defaultPath},
 		{Name: "HOSTNAME", Value: c.p.hostname},
 		{Name: "HOME", Value: id.home},
-		// A node's CPU numbers are made up.
+		// The CPU numbers of a node are fictitious.
 		{Name: wire.EnvCPUBind, Value: "none"},
 	}
 	if c.spec.TTY {
@@ -114,8 +114,8 @@ func (c *container) baseEnv(id identity) []corev1.EnvVar {
 	return env
 }
 
-// prepareFiles makes the log and the termination message of a new start and
-// returns the latter's path.
+// prepareFiles creates the log and the termination message of a new start and returns
+// the latter's path.
 func (c *container) prepareFiles() (message string, err error) {
 	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return "", err

@@ -12,8 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// post says that the status changed; it is written soon, several changes
-// perhaps at once.
+// post requests that the status is written; several changes may be written together.
 func (p *pod) post() {
 	select {
 	case p.dirty <- struct{}{}:
@@ -95,7 +94,7 @@ func (p *pod) remove() {
 	})
 }
 
-// sleep waits for d and reports whether ctx still goes on.
+// sleep waits for d and reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -107,7 +106,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// status is the pod's present status; last: nothing of it runs any more.
+// status returns the pod's present status; last: none of its processes runs any more.
 func (p *pod) status(last bool) *corev1.PodStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,8 +155,8 @@ func (p *pod) phase(s *corev1.PodStatus, last bool) corev1.PodPhase {
 	return corev1.PodPending
 }
 
-// conditions of the pod; a condition keeps the time of its last change. Called
-// with mu held.
+// conditions returns the conditions of the pod; a condition keeps the time of its last
+// change. It is called with mu held.
 func (p *pod) conditions(s *corev1.PodStatus, last bool) []corev1.PodCondition {
 	ready := p.started && !last
 	unready := "ContainersNotReady"

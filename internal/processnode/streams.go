@@ -13,7 +13,7 @@ import (
 
 // streams connect a container's process with its log and those who attach.
 type streams struct {
-	childIn, childOut, childErr *os.File // given to the process, closed by begin
+	childIn, childOut, childErr *os.File // for the process; closed by begin
 
 	terminal *os.File // our side of the terminal; nil: none
 	out, err *os.File // our ends of pipes; nil with a terminal
@@ -51,7 +51,7 @@ func openStreams(c *corev1.Container, log *logfile.Log) (*streams, error) {
 	return s, nil
 }
 
-// begin copies what the process writes to the log, once it has started.
+// begin copies the output of the process to the log after its start.
 func (s *streams) begin() {
 	s.closeChild()
 	if s.terminal != nil {
@@ -97,7 +97,7 @@ func (s *streams) closeStdin() {
 	}
 }
 
-// input is where standard input of the container goes; nil: it has none.
+// input returns the writer to the standard input of the container; nil: it has none.
 func (s *streams) input() io.Writer {
 	if s.terminal != nil {
 		return s.terminal

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 )
 
-// Sweep removes what a Run with this Config.Dir and its network, opened with
-// this key, left on the machine when they were killed: control groups, shared
-// memory, the bridge. Neither may be running. Directories below dir stay.
+// Sweep removes what a killed Run with this Config.Dir, and its network with this key,
+// left on the machine: control groups, shared memory, the bridge. Neither may be
+// running. Directories below dir stay.
 func Sweep(dir, key string) error {
 	name := ownerName(dir)
 	if IsRoot() {
@@ -23,13 +23,13 @@ func Sweep(dir, key string) error {
 	return errors.Join(os.RemoveAll(sharedDir(name)), podnet.Sweep(podnet.Config{Key: key, Root: IsRoot()}))
 }
 
-// owner tells one cluster's process nodes from another's on this machine.
+// owner returns the identifier of one cluster's process nodes on this machine.
 func owner(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return hex.EncodeToString(sum[:4])
 }
 
-// ownerName begins the names of what is outside dir.
+// ownerName returns the prefix of names outside dir.
 func ownerName(dir string) string { return "berth-" + owner(dir) }
 
 // sharedDir is the directory of the pods' shared memory.

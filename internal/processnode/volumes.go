@@ -17,7 +17,7 @@ import (
 // volume is a prepared volume of a pod.
 type volume struct {
 	path     string
-	own      bool // belongs to the pod alone
+	own      bool // used only by the pod
 	empty    bool // an emptyDir
 	readOnly bool
 }
@@ -63,10 +63,10 @@ func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, erro
 		"process nodes have hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes only")
 }
 
-// private makes a folder that nobody enters but its owner, who is root where
-// process nodes run as root. What is below it reaches a pod's containers as mounts,
-// which are made before they run as their user; other users of the machine, who can
-// read a pod's UID in /proc, do not get at it.
+// private creates a folder that only its owner can access, who is root if process nodes
+// run as root. Its contents reach a pod's containers as mounts, which are created
+// before they run as their user. Other users of the machine, who can read a pod's UID
+// in /proc, cannot access it.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -142,7 +142,7 @@ func prepareHostPath(h *corev1.HostPathVolumeSource) error {
 	return nil
 }
 
-// mounts are what a container sees mounted. values expand subPathExpr.
+// mounts returns the mounts of a container. values expand subPathExpr.
 func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string) ([]shim.Mount, error) {
 	var mounts []shim.Mount
 	hosts := p.spec.Spec.HostNetwork
@@ -178,9 +178,9 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 	return mounts, nil
 }
 
-// subPath is the path below a volume that is mounted. What is missing in an
-// emptyDir is made: a directory, or a file where the machine has a file at the
-// mount path (a container's own /etc/hosts).
+// subPath returns the path below a volume that is mounted. In an emptyDir a missing one
+// is created: a directory, or a file if the machine has a file at the mount path (a
+// container's own /etc/hosts).
 func (p *pod) subPath(v volume, sub, target string, id identity) (string, error) {
 	if sub == "" {
 		return v.path, nil

@@ -1,7 +1,7 @@
-// Package cgroups limits and counts what the containers of a local cluster
-// use, with control groups of version 1 or 2, as far as this process may write
-// them. Everything is best effort: a machine without a controller runs pods
-// without that limit.
+// Package cgroups limits and measures the resources of the containers of a local
+// cluster, with control groups of version 1 or 2, as far as this process may write
+// them. All of it is best effort: a machine without a controller runs pods without that
+// limit.
 package cgroups
 
 import (
@@ -20,25 +20,25 @@ import (
 
 const base = "/sys/fs/cgroup"
 
-// wanted are the controllers that are used where they are there.
+// wanted are the controllers that are used if they exist.
 var wanted = []string{"memory", "cpu", "pids", "freezer"}
 
 // Limits of a group; zero values mean none.
 type Limits struct {
 	Memory    int64 // bytes
-	CPUMillis int64 // thousandths of a CPU, the most
-	CPUShare  int64 // thousandths of a CPU, the weight against others
+	CPUMillis int64 // thousandths of a CPU, the limit
+	CPUShare  int64 // thousandths of a CPU, the weight
 }
 
-// Manager makes the groups of one cluster below one directory per hierarchy.
+// Manager creates the groups of one cluster below one directory of each hierarchy.
 type Manager struct {
 	unified bool
 	dirs    map[string]string // controller -> our directory; unified: one, ""
 }
 
-// Open prepares the hierarchies and removes groups that a crashed owner of the
-// same name left (their processes are killed). It returns nil and why when
-// this process cannot use control groups at all.
+// Open prepares the hierarchies and removes groups that a crashed owner of the same
+// name left (and kills their processes). It returns nil and the reason if this process
+// cannot use control groups at all.
 func Open(name string) (*Manager, error) {
 	m := locate(name)
 	if len(m.dirs) == 0 {
@@ -63,7 +63,7 @@ func Open(name string) (*Manager, error) {
 // processes.
 func Sweep(name string) { locate(name).sweep() }
 
-// locate says where the groups of a name are, without making any.
+// locate returns the directories of the groups of a name without creating any.
 func locate(name string) *Manager {
 	m := &Manager{unified: isUnified(base), dirs: map[string]string{}}
 	if m.unified {
@@ -78,14 +78,14 @@ func locate(name string) *Manager {
 	return m
 }
 
-// Close removes everything. Groups must be empty; what is left is killed.
+// Close removes all groups. They should be empty; remaining processes are killed.
 func (m *Manager) Close() {
 	if m != nil {
 		m.sweep()
 	}
 }
 
-// sweep kills and removes all groups of ours.
+// sweep kills and removes all groups of this name.
 func (m *Manager) sweep() {
 	for _, dir := range m.dirs {
 		entries, err := os.ReadDir(dir)
@@ -107,14 +107,14 @@ func isUnified(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// enable passes the controllers on to the groups below dir.
+// enable enables the controllers for the groups below dir.
 func enable(dir string) {
 	for _, c := range wanted {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0)
 	}
 }
 
-// killAll kills what is in a group until it is empty or a second has passed.
+// killAll kills the processes of a group until it is empty or a second has passed.
 func killAll(dir string) {
 	for range 100 {
 		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -131,7 +131,7 @@ func killAll(dir string) {
 	}
 }
 
-// remove waits for the kernel, which needs a moment after the last process.
+// remove retries, because the kernel needs a moment after the last process.
 func remove(dir string) {
 	for range 200 {
 		err := unix.Rmdir(dir)
@@ -148,8 +148,7 @@ type Group struct {
 	dirs    map[string]string
 }
 
-// Create makes a group. A nil Manager gives a nil Group, whose methods do
-// nothing.
+// Create creates a group. A nil Manager returns a nil Group, whose methods do nothing.
 func (m *Manager) Create(id string, l Limits) (*Group, error) {
 	if m == nil {
 		return nil, nil
@@ -215,17 +214,17 @@ func (g *Group) Add(pid int) error {
 	return errors.Join(errs...)
 }
 
-// OOMKills is how many processes of the group the kernel killed for memory.
+// OOMKills returns how many processes of the group the kernel killed for memory.
 func (g *Group) OOMKills() int64 {
 	return g.counter("memory.oom_control", "memory.events", "oom_kill")
 }
 
-// MemoryUsage is what the group uses now, in bytes; 0: unknown.
+// MemoryUsage returns the present usage of the group, in bytes; 0: unknown.
 func (g *Group) MemoryUsage() int64 {
 	return g.counter("memory.usage_in_bytes", "memory.current", "")
 }
 
-// counter reads the number after key (empty: the file's only word).
+// counter returns the number after key (empty: the only word of the file).
 func (g *Group) counter(v1, v2, key string) int64 {
 	if g == nil {
 		return 0
@@ -250,7 +249,7 @@ func (g *Group) counter(v1, v2, key string) int64 {
 	return n
 }
 
-// Kill kills what is left in the group.
+// Kill kills the remaining processes of the group.
 func (g *Group) Kill() {
 	if g == nil {
 		return
@@ -270,7 +269,7 @@ func (g *Group) Remove() {
 	}
 }
 
-// Available reports whether this process can make control groups.
+// Available reports whether this process can create control groups.
 func Available() bool {
 	dir := base
 	if !isUnified(base) {

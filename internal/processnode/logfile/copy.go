@@ -14,7 +14,7 @@ import (
 // Options of Copy.
 type Options struct {
 	Follow     bool
-	FromEnd    bool // only what is written from now on (attach)
+	FromEnd    bool // only new entries (attach)
 	Tail       int  // last lines; negative: all
 	Since      time.Time
 	Timestamps bool
@@ -40,8 +40,8 @@ type copier struct {
 	out, err io.Writer
 	left     int64
 	fresh    bool   // at the beginning of a line
-	skip     int    // lines still to leave out, for Tail
-	begun    []byte // of an entry whose end was not written yet
+	skip     int    // lines still to skip, for Tail
+	begun    []byte // the beginning of an incomplete entry
 }
 
 func (c *copier) run(ctx context.Context) error {
@@ -90,7 +90,7 @@ func (c *copier) run(ctx context.Context) error {
 	}
 }
 
-// open opens the present file and says how often it was moved aside before.
+// open opens the present file and returns how often it was rotated before.
 func (l *Log) open() (*os.File, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Log) state() (changed <-chan struct{}, ended bool, turns int) {
 	return l.changed, l.ended, l.turns
 }
 
-// old copies what was moved aside.
+// old copies the rotated file.
 func (c *copier) old() error {
 	f, err := os.Open(c.log.path + Old)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +117,7 @@ func (c *copier) old() error {
 	return c.lines(bufio.NewReaderSize(f, 64<<10))
 }
 
-// count counts the lines that there are and that Since lets through.
+// count returns the number of lines that match Since.
 func (c *copier) count() int {
 	n := 0
 	for _, path := range []string{c.log.path + Old, c.log.path} {

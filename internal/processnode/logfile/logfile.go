@@ -1,6 +1,6 @@
-// Package logfile keeps what a container writes in the format of the container
-// runtime interface (a time, the stream, F or P for a full or partial line,
-// the text), so that it can be shown by line, by age, and followed.
+// Package logfile stores the output of a container in the format of the container
+// runtime interface (a time, the stream, F or P for a full or partial line, the text),
+// so that it can be shown by line, by age, and followed.
 package logfile
 
 import (
@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// maxSize is when a log is moved aside for a fresh one; one old one is kept.
+// maxSize is the size at which a log is rotated; one old file is kept.
 const maxSize = 10 << 20
 
-// Old is the suffix of the log that was moved aside.
+// Old is the suffix of the rotated log.
 const Old = ".1"
 
 // Log is one container's log. Safe for concurrent use.
@@ -25,12 +25,12 @@ type Log struct {
 	mu      sync.Mutex
 	file    *os.File // nil: closed
 	size    int64
-	turns   int           // how often the file was moved aside
+	turns   int           // how often the file was rotated
 	changed chan struct{} // closed at the next write or Close
 	ended   bool
 }
 
-// Create makes an empty log.
+// Create creates an empty log.
 func Create(path string) (*Log, error) {
 	if err := os.Remove(path + Old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -45,8 +45,8 @@ func Create(path string) (*Log, error) {
 // Ended opens the log of a container that no longer runs.
 func Ended(path string) *Log { return &Log{path: path, ended: true} }
 
-// Stream writes to the log as "stdout" or "stderr". Every Write is complete in
-// the log, and seen by followers, when it returns.
+// Stream returns a writer to the log as "stdout" or "stderr". Every Write is complete
+// in the log, and visible to readers, when it returns.
 func (l *Log) Stream(name string) *Stream { return &Stream{log: l, name: name} }
 
 // Stream is an io.Writer.
@@ -79,7 +79,7 @@ func (l *Log) write(b []byte) error {
 		return fs.ErrClosed
 	}
 	if l.size > maxSize {
-		if err := l.turn(); err != nil {
+		if err := l.rotate(); err != nil {
 			return err
 		}
 	}
@@ -90,8 +90,8 @@ func (l *Log) write(b []byte) error {
 	return err
 }
 
-// turn moves the file aside. Called with mu held.
-func (l *Log) turn() error {
+// rotate renames the file. It is called with mu held.
+func (l *Log) rotate() error {
 	if err := os.Rename(l.path, l.path+Old); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (l *Log) turn() error {
 	return nil
 }
 
-// Close ends the log; followers see its end.
+// Close ends the log; readers that follow it see its end.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

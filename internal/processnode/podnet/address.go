@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// ErrFull says that every address of the network is taken.
+// ErrFull reports that all addresses of the network are used.
 var ErrFull = errors.New("no free pod address")
 
 // openLoopback takes a /16 of 127.0.0.0/8 that the key chooses, so that two
@@ -19,8 +19,8 @@ func (n *Network) openLoopback() {
 	n.last = n.prefix.Addr()
 }
 
-// allocate takes the next free address; an address is used again only after
-// all others, so that a late packet meets nobody.
+// allocate returns the next free address. An address is reused only after all others,
+// so that late packets reach no other pod.
 func (n *Network) allocate() (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

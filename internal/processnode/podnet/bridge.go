@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// openBridge removes what a crashed owner left, chooses a range that nothing
-// on this machine uses, and makes the bridge.
+// openBridge removes what a crashed owner left, chooses a range of addresses that this
+// machine does not use, and creates the bridge.
 func (n *Network) openBridge() error {
 	n.bridge = linkPrefix(n.cfg.Key)
 	if err := n.closeBridge(); err != nil {
@@ -27,8 +27,8 @@ func (n *Network) openBridge() error {
 
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = n.bridge
-	// A fixed hardware address: otherwise the bridge takes that of a port and
-	// changes it when the port goes, which breaks the pods' neighbour tables.
+	// A fixed hardware address: otherwise the bridge uses that of a port and changes it
+	// when the port is removed, which invalidates the pods' neighbour tables.
 	sum := sha256.Sum256([]byte("bridge " + n.cfg.Key))
 	attrs.HardwareAddr = net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]}
 	n.mac = attrs.HardwareAddr

@@ -47,7 +47,8 @@ type Network struct {
 	outside *netlink.Handle // a socket in the machine's own network; nil without root
 }
 
-// Open makes the bridge (as root) and removes leftovers of the same key.
+// Open creates the bridge (as root) and removes what a crashed owner of the same key
+// left.
 func Open(cfg Config) (*Network, error) {
 	n := &Network{cfg: cfg, taken: map[netip.Addr]bool{}}
 	if !cfg.Root {
@@ -98,7 +99,7 @@ func (n *Network) Close() error {
 	return n.closeBridge()
 }
 
-// linkPrefix begins the name of every link of this network: 8 letters.
+// linkPrefix returns the first 8 letters of the name of every link of this network.
 func linkPrefix(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "bt" + hex.EncodeToString(sum[:3])

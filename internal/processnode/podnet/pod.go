@@ -21,7 +21,7 @@ type Pod struct {
 
 	network *Network
 	ns      *os.File       // nil: the machine's network
-	known   *netlink.Neigh // how the machine knows the pod; nil: it asks
+	known   *netlink.Neigh // the machine's permanent entry for the pod; nil: none
 	once    sync.Once
 }
 
@@ -69,7 +69,7 @@ func (p *Pod) Close() {
 	})
 }
 
-// attach makes the namespace and its link, whose end outside is named host.
+// attach creates the namespace and its link, whose outer end is named host.
 func (p *Pod) attach(host string) error {
 	bridge, err := netlink.LinkByName(p.network.bridge)
 	if err != nil {
@@ -77,8 +77,8 @@ func (p *Pod) attach(host string) error {
 	}
 	made := make(chan error, 1)
 	go func() {
-		// The thread changes namespace; it is given back only when it is home
-		// again, else the runtime ends it with this goroutine.
+		// The thread changes its namespace. It is unlocked only after it has returned;
+		// otherwise the runtime ends it with this goroutine.
 		runtime.LockOSThread()
 		home, err := inNewNamespace(func(ns *os.File) error {
 			p.ns = ns
@@ -116,8 +116,8 @@ func inNewNamespace(f func(ns *os.File) error) (home bool, err error) {
 // noAddress is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const noAddress = 1
 
-// configure makes the link from inside the namespace and sets it up. It runs
-// on a thread inside.
+// configure creates the link from inside the namespace and configures it. It runs on a
+// thread in the namespace.
 func (p *Pod) configure(host string, bridge int) error {
 	inside, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -148,15 +148,16 @@ func (p *Pod) configure(host string, bridge int) error {
 	if err := inside.LinkSetUp(eth); err != nil {
 		return err
 	}
-	p.introduce(inside, eth, bridge)
+	p.addNeighbours(inside, eth, bridge)
 	return nil
 }
 
-// introduce makes the machine and the pod known to each other for good. The
-// kernel's table of neighbours, one for all namespaces of the machine, takes no
-// more than 1,024 that were asked for (net.ipv4.neigh.default.gc_thresh3): from some
-// 500 pods on they could not be reached. Where it is refused, they ask.
-func (p *Pod) introduce(inside *netlink.Handle, eth netlink.Link, bridge int) {
+// addNeighbours adds permanent entries for the machine and the pod to each other's
+// neighbour tables. The kernel's table, one for all namespaces of the machine, has at
+// most 1,024 entries that were learned (net.ipv4.neigh.default.gc_thresh3): with more
+// than about 500 pods, some could not be reached. If the entries are refused, they are
+// learned.
+func (p *Pod) addNeighbours(inside *netlink.Handle, eth netlink.Link, bridge int) {
 	known := func(link int, ip netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
 		return &netlink.Neigh{
 			LinkIndex: link, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(),
@@ -169,8 +170,8 @@ func (p *Pod) introduce(inside *netlink.Handle, eth netlink.Link, bridge int) {
 	}
 }
 
-// makeVeth makes the pair through a socket that was opened outside: the end
-// outside is at once a port of the bridge and up.
+// makeVeth creates the pair through a socket that was opened outside: the outer end is
+// at once a port of the bridge and up.
 func (p *Pod) makeVeth(host string, bridge int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MasterIndex, attrs.Flags = host, bridge, net.FlagUp

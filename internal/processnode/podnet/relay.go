@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// Relay makes target (host:port on this machine) reachable for pods at the
-// gateway's address and port (0: a free one) and returns what they dial. On a
-// network without a bridge pods reach target itself, which is returned.
+// Relay makes target (host:port on this machine) reachable for pods at the gateway's
+// address and port (0: a free one) and returns the address to dial. On a network
+// without a bridge, pods can reach target itself, which is returned.
 func (n *Network) Relay(port uint16, target string) (string, error) {
 	if !n.cfg.Root {
 		return target, nil
@@ -28,7 +28,8 @@ func (n *Network) Relay(port uint16, target string) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// relay accepts until its listener is closed, then ends what it relays.
+// relay accepts connections until its listener is closed, then closes those that it
+// relays.
 func (n *Network) relay(l net.Listener, target string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
@@ -46,9 +47,9 @@ func (n *Network) relay(l net.Listener, target string) {
 	wait.Wait()
 }
 
-// join copies both ways between in and a new connection to target until both
-// sides have ended or ctx ends, and closes both. A side may be somebody who
-// never answers nor closes, so neither is waited for when ctx has ended.
+// join copies in both directions between in and a new connection to target until both
+// sides have ended or ctx ends, and closes both. A peer may neither answer nor close,
+// so join waits for neither when ctx has ended.
 func join(ctx context.Context, in net.Conn, target string) {
 	defer in.Close()
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)

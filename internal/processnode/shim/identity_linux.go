@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeIdentity gives up capabilities and becomes the container's user. Raw
-// system calls: only this thread survives execve.
+// takeIdentity drops capabilities and becomes the container's user. It uses raw system
+// calls: only this thread survives execve.
 func takeIdentity(spec *Spec) error {
 	if spec.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -18,8 +18,8 @@ func takeIdentity(spec *Spec) error {
 	if spec.Bounding != nil {
 		dropBounding(*spec.Bounding)
 	}
-	// Without root the shim held what it has over its own user namespace as
-	// ambient capabilities; the container gets none of it.
+	// Without root the shim has the capabilities of its own user namespace as ambient
+	// capabilities; the container gets none of them.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if !spec.SetIDs {
 		return nil
@@ -68,8 +68,8 @@ func setGroups(groups []uint32) error {
 	return nil
 }
 
-// dropBounding keeps the capabilities of mask: what a root process has after
-// execve, and the most that a set-user-id program can give.
+// dropBounding keeps the capabilities of mask: those of a root process after execve,
+// and the maximum for set-user-id programs.
 func dropBounding(mask uint64) {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if mask&(1<<c) == 0 {

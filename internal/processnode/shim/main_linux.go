@@ -25,12 +25,12 @@ func init() {
 	}
 }
 
-// main never returns. It runs on the process's first thread (init functions
-// do), the one that survives execve; what is set per thread is set on it.
+// main never returns. It runs on the process's first thread (as init functions do), the
+// one that survives execve, because some attributes are set per thread.
 func main() {
 	status := os.NewFile(FDStatus, "status")
-	// Neither ours nor what the node inherited from its own parent is the
-	// container's; older kernels (before 5.11) lack the call.
+	// The container must inherit neither this process's descriptors nor those of its
+	// parent; older kernels (before 5.11) lack the call.
 	if unix.CloseRange(FDSpec, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil {
 		for fd := FDSpec; fd <= FDExe; fd++ {
 			unix.CloseOnExec(fd)
@@ -114,7 +114,7 @@ func readSpec() (*Spec, error) {
 	return spec, nil
 }
 
-// settle does what is left before the command.
+// settle does the remaining steps before the command.
 func settle(spec *Spec) error {
 	dir := spec.Dir
 	if dir == "" {
@@ -127,7 +127,7 @@ func settle(spec *Spec) error {
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return err
 		}
-		// The parent may be gone already: then nobody reads our status.
+		// The parent may have exited already: then nobody reads the status.
 		poll := []unix.PollFd{{Fd: FDStatus}}
 		if n, _ := unix.Poll(poll, 0); n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
 			return errors.New("the node is gone")
@@ -161,7 +161,7 @@ func execute(spec *Spec) error {
 	return fmt.Errorf("exec %s: executable file not found in $PATH", name)
 }
 
-// candidates are the paths that name may mean, by PATH of the container.
+// candidates returns the paths that name may refer to, by PATH of the container.
 func candidates(name string, env []string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}

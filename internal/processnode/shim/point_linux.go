@@ -12,8 +12,8 @@ import (
 // maxLinks is how many symbolic links one path may have.
 const maxLinks = 40
 
-// point returns the mount point of target: an existing file or directory with
-// links resolved inside the container's root, made if it is missing.
+// point returns the mount point of target: an existing file or directory, with links
+// resolved inside the container's root. It creates a missing one.
 func (r *root) point(target string, isDir bool) (string, error) {
 	at, rest, err := r.walk(target)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *root) point(target string, isDir bool) (string, error) {
 	return at, nil
 }
 
-// walk follows target from the container's root as far as it exists, and
-// returns where that is and what is left.
+// walk follows target from the container's root as far as it exists, and returns that
+// path and the rest.
 func (r *root) walk(target string) (at string, rest []string, err error) {
 	at = "/"
 	rest = split(target)

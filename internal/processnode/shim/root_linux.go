@@ -20,11 +20,11 @@ type root struct {
 	ro  bool
 }
 
-// buildRoot makes the container's root in this process's mount namespace and
-// makes it the process's.
+// buildRoot creates the container's root in this process's mount namespace and makes it
+// the root of the process.
 func buildRoot(spec *Spec) error {
-	// Slave, not private: what the machine mounts or unmounts later (home
-	// directories, disks) is followed, and nothing goes the other way.
+	// Slave, not private: later mounts and unmounts of the machine (home directories,
+	// disks) propagate to the container, and nothing propagates back.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("own mounts: %w", err)
 	}
@@ -62,8 +62,8 @@ func buildRoot(spec *Spec) error {
 	return r.enter()
 }
 
-// fill makes the entries of directory dir (ours) from the machine's directory
-// source, as far as keep says so.
+// fill creates the entries of directory dir from the machine's directory source, as far
+// as keep allows.
 func (r *root) fill(dir, source string, keep func(os.DirEntry) bool) error {
 	entries, err := os.ReadDir(source)
 	if err != nil {
@@ -122,10 +122,10 @@ func (r *root) show(name, source string, kind os.FileMode) error {
 	return nil
 }
 
-// bind shows source at at, with all that is mounted below it. What is mounted
-// there may change meanwhile, for which the kernel can answer ENOENT although
-// source is there; then it is tried again, because a pod that lacks a whole
-// folder of the host without a word is worse than one that does not start.
+// bind mounts source at at, with all mounts below it. Those may change at the same
+// time, and then the kernel can answer ENOENT although source exists. In that case it
+// tries again, because a pod that silently lacks a whole folder of the host is worse
+// than one that does not start.
 func bind(source, at string) error {
 	var err error
 	for range 10 {
@@ -137,7 +137,7 @@ func bind(source, at string) error {
 	return err
 }
 
-// unreachable makes a file that nobody but root can open.
+// unreachable creates a file that only root can open.
 func unreachable(at string) error {
 	if err := touch(at); err != nil {
 		return err
@@ -150,8 +150,8 @@ func gone(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// proc mounts the pid namespace's own /proc; where there is none, or the
-// kernel refuses (a machine that is itself a container), the machine's.
+// proc mounts the pid namespace's own /proc; if there is none, or the kernel refuses
+// (the machine is itself a container), the machine's.
 func (r *root) proc(own bool) error {
 	at := r.at + "/proc"
 	if err := os.Mkdir(at, 0o555); err != nil {
@@ -166,8 +166,8 @@ func (r *root) proc(own bool) error {
 	return unix.Mount("/proc", at, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// devices replaces /dev: disks and consoles of the machine are none of a
-// container's business, everything else (GPUs, fabrics) is.
+// devices replaces /dev: containers must not see disks and consoles of the machine, but
+// all other devices (GPUs, fabrics).
 func (r *root) devices() error {
 	ro := r.ro
 	r.ro = false
@@ -184,8 +184,8 @@ func (r *root) devices() error {
 	return r.terminals()
 }
 
-// terminals gives the container terminals of its own. The machine's would be
-// no use: a /dev/ptmx that is bound alone finds no /dev/pts beside it.
+// terminals mounts the container's own terminals. The machine's would not work: a
+// /dev/ptmx that is bound alone finds no /dev/pts.
 func (r *root) terminals() error {
 	at := r.at + "/dev/pts"
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -198,8 +198,8 @@ func (r *root) terminals() error {
 	return os.Symlink("pts/ptmx", r.at+"/dev/ptmx")
 }
 
-// rebuild covers an existing directory of the machine with a tmpfs of ours
-// that shows the same entries, so that more can be made beside them.
+// rebuild covers an existing directory of the machine with a tmpfs that shows the same
+// entries, so that more can be created in it.
 func (r *root) rebuild(dir string, keep func(os.DirEntry) bool) error {
 	at := r.at + dir
 	under, err := unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -249,7 +249,7 @@ func (r *root) volume(m Mount) error {
 	return nil
 }
 
-// enter makes the tree the process's root and lets go of the old one.
+// enter makes the tree the root of the process and unmounts the old one.
 func (r *root) enter() error {
 	if err := unix.Chdir(r.at); err != nil {
 		return err

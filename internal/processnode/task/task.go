@@ -1,5 +1,5 @@
-// Package task starts containers as processes of this machine, through the
-// shim, and follows them to their end. It knows nothing of Kubernetes.
+// Package task starts containers as processes of this machine, through the shim, and
+// waits for their end. It does not depend on Kubernetes.
 package task
 
 import (
@@ -55,8 +55,8 @@ type StartError struct{ Text string }
 
 func (e *StartError) Error() string { return e.Text }
 
-// Start starts a container and returns when its command runs. Every process
-// of it dies when this process does.
+// Start starts a container and returns when its command runs. All of its processes die
+// with this process.
 func Start(o Options) (*Task, error) {
 	o.Spec.DieWithParent = true
 	o.Spec.Proc = o.Isolation.Namespaces
@@ -73,8 +73,8 @@ func Start(o Options) (*Task, error) {
 	return launch(cmd, o, func(pid int) error { return o.Cgroup.Add(pid) })
 }
 
-// launch starts a shim by cmd, lets join put it where it belongs, hands it its
-// Spec and waits until it has become the command.
+// launch starts a shim with cmd, lets join move it to its cgroup, sends it its Spec and
+// waits until it has become the command.
 func launch(cmd *exec.Cmd, o Options, join func(pid int) error, extra ...*os.File) (*Task, error) {
 	specRead, specWrite, err := os.Pipe()
 	if err != nil {
