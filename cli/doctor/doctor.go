@@ -1,6 +1,5 @@
-// Package doctor is berth doctor: it looks at a cluster from where it is run,
-// in the order in which things depend on one another, and says of what is
-// wrong what to do about it.
+// Package doctor is berth doctor: it checks a cluster from where it is run, in the
+// order of the dependencies, and prints what is wrong and what to do about it.
 package doctor
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Client is what doctor asks the API server by.
+// Client is the part of the API client that doctor uses.
 type Client interface {
 	Get(ctx context.Context, path string, query url.Values, out any) error
 	Post(ctx context.Context, path string, query url.Values, in, out any) error
@@ -33,7 +32,7 @@ func Commands(p *stdio.Process) []*cobra.Command {
 	return []*cobra.Command{New(p, func() (Client, error) { return kube.Connect(p, "") })}
 }
 
-// New makes the command. connect is called once, when it runs.
+// New returns the command. connect is called once, when it runs.
 func New(p *stdio.Process, connect func() (Client, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
@@ -90,7 +89,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if !d.server(ctx) || !d.types(ctx) {
 		return
 	}
-	d.rights(ctx)
+	d.permissions(ctx)
 	if d.queue(ctx) {
 		d.nodes(ctx)
 	}
@@ -98,8 +97,8 @@ func (d *doctor) examine(ctx context.Context) {
 	d.login(ctx)
 }
 
-// oldest is the minor version of the oldest Kubernetes 1.x that pods get their
-// host names from (spec.hostnameOverride).
+// oldest is the minor version of the oldest supported Kubernetes 1.x
+// (spec.hostnameOverride).
 const oldest = 35
 
 func (d *doctor) server(ctx context.Context) bool {
@@ -131,7 +130,7 @@ func (d *doctor) server(ctx context.Context) bool {
 	return true
 }
 
-// types looks for the resource types.
+// types checks the resource types.
 func (d *doctor) types(ctx context.Context) bool {
 	all := true
 	for _, t := range []struct{ group, resource, do string }{
@@ -167,8 +166,8 @@ func (d *doctor) types(ctx context.Context) bool {
 	return all
 }
 
-// rights asks the API server what the caller may do.
-func (d *doctor) rights(ctx context.Context) {
+// permissions checks what the caller may do in the API server.
+func (d *doctor) permissions(ctx context.Context) {
 	space := d.client.Config().Namespace
 	missing := []string{}
 	for _, r := range []struct{ verb, group, resource, space string }{
@@ -210,7 +209,7 @@ func (d *doctor) rights(ctx context.Context) {
 	d.ok("you may submit jobs in the namespace %s and ask the queue", space)
 }
 
-// queue asks the aggregated API.
+// queue checks the aggregated API.
 func (d *doctor) queue(ctx context.Context) bool {
 	var info map[string]any
 	err := d.client.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info)

@@ -12,9 +12,9 @@ import (
 // loginNamespace holds the chart's login node.
 const loginNamespace = "/api/v1/namespaces/berth-login/"
 
-// login reports whether the login node sees its clients' addresses, on which
-// penalties, from= of keys and the audit log depend. Who may not read its Service,
-// and a cluster without one, hear nothing of it.
+// login reports whether the login node sees the addresses of its clients, on which
+// penalties, from= of keys and the audit log depend. It reports nothing to callers who
+// may not read its Service, and in a cluster without one.
 func (d *doctor) login(ctx context.Context) {
 	var service struct {
 		Spec struct{ Type, ExternalTrafficPolicy string }

@@ -1,5 +1,5 @@
-// Package importer is berth import: it turns the configuration files of a
-// Slurm site into Berth's objects, as YAML, and says what has no counterpart.
+// Package importer is berth import: it converts the configuration files of a Slurm site
+// to Berth's objects, as YAML, and reports what has no counterpart.
 package importer
 
 import (
@@ -58,7 +58,7 @@ The objects of the nodes are to be applied to nodes that exist:
 	)
 	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, as getent group prints them")
 	f.BoolVar(&o.values, "values", false, "print Cluster and Partitions as values of the chart, and nothing else")
-	f.BoolVar(&o.quiet, "quiet", false, "do not tell of what is only about Slurm's own daemons")
+	f.BoolVar(&o.quiet, "quiet", false, "do not warn about what concerns only Slurm's own daemons")
 	return []*cobra.Command{c}
 }
 
@@ -105,11 +105,11 @@ func run(p *stdio.Process, o *options, file string) error {
 	if _, err := p.Out.Write(out.Bytes()); err != nil {
 		return err
 	}
-	tell(p, o, warnings)
+	reportWarnings(p, o, warnings)
 	return nil
 }
 
-// printValues prints what the chart makes objects of, which fills in image and
+// printValues prints the chart's values for these objects; the chart adds image and
 // volumes.
 func printValues(p *stdio.Process, o *options, conf *slurmconf.Config) error {
 	partitions := map[string]any{}
@@ -123,7 +123,7 @@ func printValues(p *stdio.Process, o *options, conf *slurmconf.Config) error {
 	if _, err := p.Out.Write(text); err != nil {
 		return err
 	}
-	tell(p, o, conf.Warnings)
+	reportWarnings(p, o, conf.Warnings)
 	return nil
 }
 
@@ -131,7 +131,7 @@ func unreadable(err error) error {
 	return slurmerr.Wrap(slurmerr.Refused, err, err.Error())
 }
 
-// readGRES reads the gres.conf that was named, or one beside slurm.conf.
+// readGRES parses the given gres.conf, or the one beside slurm.conf.
 func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config) error {
 	name := cmp.Or(o.gres, filepath.Join(filepath.Dir(file), "gres.conf"))
 	err := slurmconf.ParseGRES(name, p.ReadFile, conf)
@@ -143,8 +143,8 @@ func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config)
 	return unreadable(err)
 }
 
-// tell says what has no counterpart: first what changes something.
-func tell(p *stdio.Process, o *options, warnings []slurmconf.Warning) {
+// reportWarnings prints what has no counterpart, first what changes the behaviour.
+func reportWarnings(p *stdio.Process, o *options, warnings []slurmconf.Warning) {
 	plumbing := 0
 	for _, w := range warnings {
 		if w.Plumbing {
@@ -188,8 +188,8 @@ func cluster(conf *slurmconf.Config) meta {
 	return object("Cluster", v1alpha1.ClusterName, conf.Cluster)
 }
 
-// node is what a node is to be given: features as labels, geometry and state
-// as annotations.
+// node returns the patch of a node: features as labels, geometry and state as
+// annotations.
 func node(n *slurmconf.Node) meta {
 	m := metadata{Name: n.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
 	for _, f := range n.Features {

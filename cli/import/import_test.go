@@ -103,8 +103,7 @@ func TestImportIsWholeOrNothing(t *testing.T) {
 	}
 }
 
-// TestValues: the chart's values have the same Cluster and Partitions, and
-// nobody else.
+// TestValues: the chart's values have the same Cluster and Partitions, and no users.
 func TestValues(t *testing.T) {
 	out, _, err := imported(t, "/s/slurm.conf", "--values")
 	if err != nil {

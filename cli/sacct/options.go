@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// complete turns what was given into what is done.
+// complete sets the fields that follow from the options.
 func (o *Options) complete(v *option.Values) error {
 	for _, step := range []func(*option.Values) error{
 		o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times, o.completePart, o.chooseFlags,
@@ -28,7 +28,7 @@ func (o *Options) complete(v *option.Values) error {
 	return nil
 }
 
-// layout reads what the output looks like.
+// layout parses the options for the output format.
 func (o *Options) layout(v *option.Values) error {
 	times, err := format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT"))
 	if err != nil {
@@ -140,8 +140,8 @@ func lower(list []string) []string {
 	return list
 }
 
-// people reads users and groups, by name or number. Without any, the caller's
-// own jobs are meant, unless jobs are named or root asks.
+// people parses users and groups, by name or number. Without any, the caller's own jobs
+// are listed, unless jobs are named or the caller is root.
 func (o *Options) people(v *option.Values) error {
 	q := &o.query
 	for _, u := range v.All("uid") {
@@ -278,7 +278,7 @@ func knownState(name string) bool {
 	return false
 }
 
-// times reads -S and -E; see sacct(1), DEFAULT TIME WINDOW.
+// times parses -S and -E; see sacct(1), DEFAULT TIME WINDOW.
 func (o *Options) times(v *option.Values) error {
 	now := o.p.Now()
 	start, end := time.Time{}, time.Time{}

@@ -29,7 +29,7 @@ type Options struct {
 	connect func() (Accounting, error)
 
 	query    status.RecordQuery
-	steps    map[string][]string // job as it was asked for -> steps wanted; absent: all
+	steps    map[string][]string // requested job -> requested steps; absent: all
 	clusters []string
 	resv     []string
 	reasons  []string
@@ -43,8 +43,8 @@ type Options struct {
 	flags    []string
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line has been
+// parsed.
 func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -120,9 +120,9 @@ func run(ctx context.Context, o *Options) error {
 	return err
 }
 
-// missing is why the list may lack records; nil: it has all that was asked for.
-// Somebody who asks for a job takes one that is not listed for one that is over,
-// or never was.
+// missing returns why records may be missing in the list; nil: every requested record
+// is in it. A script takes a job that is not listed for one that has ended, or never
+// existed.
 func (o *Options) missing(list *status.RecordList) error {
 	listed := func(id string) bool {
 		id, _, _ = strings.Cut(id, "_")
@@ -144,7 +144,7 @@ func (o *Options) missing(list *status.RecordList) error {
 	return slurmerr.New(slurmerr.Refused, list.Warning)
 }
 
-// unknown refuses users, groups and QOS that nobody knows.
+// unknown refuses users, groups and QOS that do not exist.
 func unknown(list *status.RecordList) error {
 	if len(list.UnknownUsers) > 0 {
 		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+format.Escape(list.UnknownUsers[0]))
@@ -191,7 +191,7 @@ func (o *Options) show(items []status.Record) error {
 	return nil
 }
 
-// wanted are the steps asked for of a record; all: every one, and the job.
+// wanted returns the requested steps of a record; all: every step, and the job.
 func (o *Options) wanted(r *status.Record) (steps []string, all bool) {
 	if len(o.query.Jobs) == 0 {
 		return nil, true

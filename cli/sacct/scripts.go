@@ -52,9 +52,9 @@ func (o *Options) completePart(v *option.Values) error {
 
 const dashes = "--------------------------------------------------------------------------------\n"
 
-// showParts prints scripts or environments. They live with the job's object: of
-// a job that has left the queue, or is somebody else's, there is NONE, as of
-// a job that Slurm has stored none of.
+// showParts prints scripts or environments. They are in the job's object: for a job
+// that has left the queue, or belongs to another user, NONE is printed, as in Slurm for
+// a job without a stored script.
 func (o *Options) showParts(ctx context.Context, c Accounting, items []status.Record) error {
 	var b strings.Builder
 	for i := range items {
@@ -68,7 +68,8 @@ func (o *Options) showParts(ctx context.Context, c Accounting, items []status.Re
 	return o.p.Print(b.String())
 }
 
-// scriptID names the job that keeps the script: of an array the array.
+// scriptID returns the id of the job that has the script: for an array the id of the
+// array.
 func scriptID(r *status.Record) string {
 	if r.ArrayJobID != 0 {
 		return strconv.FormatInt(r.ArrayJobID, 10)

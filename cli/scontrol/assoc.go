@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// assocView is what show assoc_mgr shows of, and what of it is asked for.
+// assocView has the data of show assoc_mgr and the selection from it.
 type assocView struct {
 	state    *status.AcctState
 	shares   map[shareKey]*status.Share
@@ -33,11 +33,11 @@ type assocView struct {
 
 type shareKey struct{ account, user string }
 
-// assocCount is what an association or QOS holds now.
+// assocCount is the present usage of an association or QOS.
 type assocCount struct{ running, submitted int64 }
 
-// showAssociations tells of users, associations and QOS with their limits and
-// what counts against them now.
+// showAssociations prints users, associations and QOS with their limits and present
+// usage.
 func showAssociations(ctx context.Context, o *Options, c Cluster, words []string) error {
 	v := &assocView{oneLine: o.oneLine}
 	if err := v.read(words); err != nil {
@@ -123,7 +123,7 @@ func (v *assocView) index(shares *status.ShareList, list *status.JobList) {
 	v.tres = trackedTRES(v.state)
 }
 
-// above is what the share is a part of.
+// above returns the share that this one is a part of.
 func (v *assocView) above(s *status.Share) shareKey {
 	if s.User != "" {
 		return shareKey{s.Account, ""}
@@ -178,7 +178,8 @@ func wanted(list []string, name string) bool {
 	return len(list) == 0 || slices.Contains(list, strings.ToLower(name))
 }
 
-// heading begins a part; in one-line form Slurm leaves out the empty lines.
+// heading prints the heading of a section; in one-line form Slurm prints no empty
+// lines.
 func (v *assocView) heading(b *strings.Builder, text string) {
 	if v.oneLine {
 		b.WriteString(text + "\n")
@@ -414,7 +415,7 @@ func (v *assocView) addQOS(b *strings.Builder) {
 	}
 }
 
-// grpTRES are the limits of a group with what is held: N where there is none.
+// grpTRES returns the limits of a group with the present usage: N if there is no limit.
 func (v *assocView) grpTRES(limit, used map[string]int64) string {
 	out := make([]string, len(v.tres))
 	for i, name := range v.tres {

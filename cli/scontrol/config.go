@@ -81,8 +81,7 @@ func newSettings() *settings {
 	return s
 }
 
-// set gives a parameter its value; one that is not listed goes where the
-// alphabet puts it.
+// set sets the value of a parameter; a new one is inserted in alphabetical order.
 func (s *settings) set(name, v string) {
 	if i, ok := s.at[strings.ToLower(name)]; ok {
 		s.list[i][1] = v
@@ -95,7 +94,7 @@ func (s *settings) set(name, v string) {
 	}
 }
 
-// order is what a name sorts by.
+// order returns the sort key of a name.
 func order(name string) string { return strings.ToLower(name) }
 
 // configLines are the pairs of scontrol show config.
@@ -139,7 +138,8 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 // ownTRES are counted always.
 const ownTRES = "cpu,mem,energy,node,billing,fs/disk,vmem,pages"
 
-// withOwnTRES is the list of what is counted, with what is in any case.
+// withOwnTRES returns the list of tracked TRES, including those that are always
+// tracked.
 func withOwnTRES(list string) string {
 	all := strings.Split(ownTRES, ",")
 	for name := range strings.SplitSeq(list, ",") {

@@ -1,9 +1,8 @@
 package scontrol
 
-// defaults are the parameters that scontrol show config lists when nothing
-// else is known of them: slurm.conf(5)'s names, with what is in force here,
-// or with what Slurm shows where nothing is set. Empty ones that depend on the
-// cluster are filled in.
+// defaults are the parameters of scontrol show config without other information:
+// slurm.conf(5)'s names, with the values of Berth, or with those that Slurm shows for
+// unset parameters. Empty ones depend on the cluster and are set later.
 var defaults = [][2]string{
 	{"AccountingStorageBackupHost", "(null)"},
 	{"AccountingStorageEnforce", "associations,limits,qos"},

@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// process is a process of a job on this node, as its environment tells.
+// process is a process of a job on this node, according to its environment.
 type process struct {
 	pid                      int
 	job, step, local, global string
@@ -90,7 +90,7 @@ func listpids(_ context.Context, o *Options, args []string) error {
 	return plain("No job steps exist on this node.")
 }
 
-// pidinfo tells which job a process on this node belongs to.
+// pidinfo prints the job of a process on this node.
 func pidinfo(ctx context.Context, o *Options, args []string) error {
 	for _, p := range o.processes() {
 		if strconv.Itoa(p.pid) != args[0] {

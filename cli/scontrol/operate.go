@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// meant reads what the words after a verb name: ids, or jobname=NAME.
-func meant(verb string, args []string) status.Operation {
+// parseJobs parses the words after a verb: ids, or jobname=NAME.
+func parseJobs(verb string, args []string) status.Operation {
 	op := status.Operation{Verb: verb}
 	for _, a := range args {
 		key, v, found := strings.Cut(a, "=")
@@ -36,10 +36,10 @@ func meant(verb string, args []string) status.Operation {
 	return op
 }
 
-// held makes the commands of which Slurm's call is named in the errors.
+// held returns a command whose errors name Slurm's call.
 func held(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
-		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
+		return o.operate(ctx, parseJobs(verb, args), func(job, why string) []string {
 			if tasks(job) {
 				return []string{aboutJob(job, why)}
 			}
@@ -48,10 +48,10 @@ func held(verb string) func(context.Context, *Options, []string) error {
 	}
 }
 
-// plainly makes the commands whose errors name the job only.
+// plainly returns a command whose errors name only the job.
 func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
-		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
+		return o.operate(ctx, parseJobs(verb, args), func(job, why string) []string {
 			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID &&
 				!strings.Contains(job, "_") {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05

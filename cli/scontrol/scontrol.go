@@ -1,5 +1,5 @@
-// Package scontrol shows what the cluster has in full, and changes it: jobs,
-// steps, nodes, partitions and reservations.
+// Package scontrol shows and changes the objects of the cluster: jobs, steps, nodes,
+// partitions and reservations.
 package scontrol
 
 import (
@@ -49,7 +49,7 @@ type Options struct {
 	quit     bool // "exit" or "quit" ends an interactive session
 }
 
-// New makes the command. connect is called by the words that need a cluster.
+// New returns the command. connect is called by the verbs that need a cluster.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -86,8 +86,8 @@ func (o *Options) version() error { return o.p.Print("slurm " + build.Slurm + "\
 
 func (o *Options) help() error { return o.p.Print(option.Scontrol.Help()) }
 
-// keyword is how one of scontrol's commands is run (option.ScontrolVerbs says
-// what it is).
+// keyword is the implementation of one of scontrol's commands (option.ScontrolVerbs
+// describes it).
 type keyword struct {
 	name       string
 	least      int // letters that are enough of an abbreviation
@@ -202,7 +202,7 @@ func plain(format string, args ...any) *slurmerr.Error {
 	return &slurmerr.Error{Before: []string{fmt.Sprintf(format, args...)}, Code: 1}
 }
 
-// ping says whether the cluster answers, in the form programs look for.
+// ping prints whether the cluster answers, in the format that programs parse.
 func ping(ctx context.Context, o *Options, _ []string) error {
 	c, err := o.connect()
 	if err != nil {
@@ -215,8 +215,8 @@ func ping(ctx context.Context, o *Options, _ []string) error {
 	return errors.Join(o.p.Print("Slurmctld(primary) at "+c.Server()+" is "+state+"\n"), err)
 }
 
-// reconfigure asks whether the caller may: the objects that take the place of
-// slurm.conf are watched.
+// reconfigure checks the caller's permission. It has nothing else to do, because the
+// objects that replace slurm.conf are watched.
 func reconfigure(ctx context.Context, o *Options, _ []string) error {
 	c, err := o.connect()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// shown are the entities of show that need a cluster, and the letters of each
-// that are enough. most: how many words may follow.
+// shown are the entities of show that need a cluster, with the shortest abbreviation of
+// each. most: how many words may follow.
 var shown = []struct {
 	name        string
 	least, most int
@@ -27,8 +27,8 @@ var shown = []struct {
 	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases},
 }
 
-// quietly are entities that show nothing, as in a Slurm without them; said is
-// what is printed all the same.
+// quietly are entities without any objects, as in a Slurm without them; said is what is
+// printed anyway.
 var quietly = []struct {
 	name, said string
 	least      int
@@ -211,15 +211,15 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	return o.p.Print(string(out))
 }
 
-// readable tells whether what follows the number of a job, if anything, can name
-// tasks or a component of it.
+// readable reports whether the text after the id of a job, if any, can name tasks or a
+// component of it.
 func readable(job string) bool {
 	at := strings.IndexAny(job, "_+")
 	return at < 0 || at == len(job)-1 || strings.ContainsRune("0123456789[*", rune(job[at+1]))
 }
 
-// oneTask makes a record of tasks that wait that of the one task of the array
-// that was asked for: Slurm shows its index alone.
+// oneTask changes the record of pending tasks to that of the requested task: Slurm
+// shows only its index.
 func oneTask(j *status.Job, ids []string) {
 	if len(ids) != 1 || !j.ArrayWhole {
 		return
@@ -301,8 +301,8 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	return err
 }
 
-// notFound says that there is nothing of that name, which for Slurm is an
-// answer like others, but for the exit code.
+// notFound reports that no object has that name, which Slurm prints like a result, but
+// with another exit code.
 func (o *Options) notFound(what, name string) error {
 	if err := o.p.Print(what + " " + format.Escape(name) + " not found\n"); err != nil {
 		return err

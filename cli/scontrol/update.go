@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// entities are the keys that name what is changed, and the letters of them
-// that are enough.
+// entities are the keys that name the object to change, with their shortest
+// abbreviations.
 var entities = []struct {
 	key, entity string
 	least       int
@@ -67,8 +67,8 @@ var reservationKeys = []struct {
 	{"Watts", 1},
 }
 
-// canonical is the key that word, a whole key or a beginning that fits one of
-// them only, stands for; word itself if it is none, for the server to refuse.
+// canonical returns the key that word is, or is a unique prefix of; word itself if it
+// is none, so that the server refuses it.
 func canonical(entity, word string) string {
 	suffix := ""
 	if n := len(word); n > 0 && (word[n-1] == '+' || word[n-1] == '-') {
@@ -333,7 +333,7 @@ func check(s *specification) error {
 // mostWeight is the largest weight of a node.
 const mostWeight = 1<<31 - 1
 
-// checkWeight refuses what is no weight of a node.
+// checkWeight refuses invalid weights of nodes.
 func checkWeight(s *specification) error {
 	v := s.set["Weight"]
 	if v == "" {

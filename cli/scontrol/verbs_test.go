@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The help text, the manual page and completion are made from option's tables,
-// the commands run by those here.
+// The help text, the manual page and completion come from option's tables, the
+// implementations from the table here.
 func TestTablesAgree(t *testing.T) {
 	var here, there []string
 	for _, k := range keywords {

@@ -1,4 +1,4 @@
-// Package seff shows how well a finished job used what it was given.
+// Package seff shows how well a finished job used its allocation.
 package seff
 
 import (
@@ -24,8 +24,8 @@ type Options struct {
 	connect func() (Accounting, error)
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line has been
+// parsed.
 func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -59,7 +59,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.p.Print(text(&r, list.Time))
 }
 
-// text is what is said about a job.
+// text returns the report about a job.
 func text(r *status.Record, now int64) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -115,7 +115,7 @@ func share(part, whole float64) float64 {
 	return 100 * part / whole
 }
 
-// memory is what the job held, in bytes.
+// memory returns the allocated memory of the job, in bytes.
 func memory(r *status.Record) int64 {
 	for item := range strings.SplitSeq(r.AllocTRES, ",") {
 		text, ok := strings.CutPrefix(item, "mem=")

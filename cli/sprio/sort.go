@@ -38,8 +38,8 @@ func sorted(items []status.Priority, spec string, s *format.Settings) error {
 	return nil
 }
 
-// by compares what a column shows: numbers as numbers. The empty letter is the
-// job's id.
+// by compares the values of a column: numbers as numbers. The empty letter is the job's
+// id.
 func by(letter string, s *format.Settings) func(a, b *status.Priority) int {
 	if letter == "" {
 		return func(a, b *status.Priority) int { return cmp.Compare(a.ID, b.ID) }

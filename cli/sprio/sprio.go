@@ -35,8 +35,8 @@ type Options struct {
 	order    string // of -S
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line has been
+// parsed.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -58,7 +58,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return run(ctx, o)
 }
 
-// complete turns what was given into what is done.
+// complete sets the fields that follow from the options.
 func (o *Options) complete(v *option.Values) error {
 	o.noHeader, o.weights = v.Has("noheader"), v.Has("weights")
 	o.clusters, o.order = v.List("cluster"), v.Get("sort")
@@ -105,7 +105,7 @@ func run(ctx context.Context, o *Options) error {
 	return o.show(list, s)
 }
 
-// known tells of users that the cluster does not know.
+// known refuses users that the cluster does not have.
 func (o *Options) known(ctx context.Context, c Cluster) error {
 	if len(o.filter.Users) == 0 {
 		return nil
@@ -129,7 +129,7 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	for _, b := range bad {
 		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", b)
 	}
-	// What is no field leaves nothing in the line.
+	// Text that is not a field is removed from the line.
 	layout = slices.DeleteFunc(
 		layout,
 		func(c format.Cell[status.Priority]) bool { return c.Column == nil && strings.HasPrefix(c.Text, "%") },

@@ -27,8 +27,8 @@ type Options struct {
 	connect func() (Cluster, error)
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line has been
+// parsed.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -129,7 +129,7 @@ func helpFormat() string {
 	return b.String()
 }
 
-// wanted are the lines asked for: by default every account and the caller.
+// wanted returns the requested lines: by default every account and the caller.
 func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
 	users, accounts := v.All("users"), v.All("accounts")
 	only := v.Has("Users")

@@ -72,7 +72,7 @@ func (r *Recorder) RecordTransactions(list []status.Transaction) {
 	r.notify()
 }
 
-// reservationChanged records what the reservation has become.
+// reservationChanged records the change of a reservation.
 func (r *Recorder) reservationChanged(old, now *v1alpha1.Reservation) {
 	resv := now
 	if resv == nil {

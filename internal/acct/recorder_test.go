@@ -188,8 +188,8 @@ func TestLockedDatabaseHoldsUpNothing(t *testing.T) {
 	eventually(t, "the second record", func() bool { return r.Stored(b) })
 }
 
-// A database that cannot be had: jobs are listed from the queue, with a
-// warning; a finished one stays until it can be stored.
+// An unavailable database: jobs are listed from the queue, with a warning, and finished
+// ones stay until they can be stored.
 func TestDatabaseThatIsAway(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	c := fake.Cluster(interceptor.Funcs{})
@@ -226,8 +226,8 @@ func TestNoAccounting(t *testing.T) {
 	}
 }
 
-// What ran counts so often as its QOS says, just after it ended and when a new
-// process reads it from the database.
+// Usage is multiplied by the factor of the QOS, both right after the end of a job and
+// when a new process reads it from the database.
 func TestUsageCountsByQOS(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	ended := time.Now().Truncate(time.Hour).Add(-time.Hour)

@@ -17,8 +17,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The database adds up plain records, we those with devices or a suspension,
-// and the queue what is not over: together every run counts once.
+// The database adds up plain records, the recorder those with devices or a suspension,
+// and the queue those that have not ended: together every attempt counts once.
 func TestReportCountsEveryRunOnce(t *testing.T) {
 	for name, address := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },

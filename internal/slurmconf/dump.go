@@ -12,12 +12,12 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Dump is what a file of sacctmgr dump says.
+// Dump has the contents of a file of sacctmgr dump.
 type Dump struct {
 	Cluster  string
 	Accounts []v1alpha1.Account
-	// Users in the order of their first line; numbers, groups and folders,
-	// which a dump does not tell, are zero.
+	// Users in the order of their first line. Ids, groups and homes, which are not in a
+	// dump, are zero.
 	Users    []v1alpha1.User
 	Warnings []Warning
 }
@@ -32,8 +32,7 @@ type dumpParser struct {
 	coordinators []coordinator
 }
 
-// coordinator is what a line says of a user and an account, which may be defined
-// by a later one.
+// coordinator is a user and an account in a line; a later line may define the account.
 type coordinator struct {
 	line          int
 	user, account string
@@ -78,7 +77,7 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 	return &p.dump, nil
 }
 
-// cluster names what a dump says of the whole cluster, beside what is so anyway.
+// cluster warns about what a dump says about the whole cluster, except for defaults.
 func (p *dumpParser) cluster(options [][2]string) {
 	for _, kv := range options {
 		switch key := strings.ToLower(kv[0]); {
@@ -110,7 +109,7 @@ func (p *dumpParser) accountNamed(name string) *v1alpha1.Account {
 	return nil
 }
 
-// unset tells of a value that stands for none.
+// unset reports whether a value means none.
 func unset(v string) bool { return v == "" || v == "-1" }
 
 func (p *dumpParser) errorf(format string, args ...any) error {
@@ -159,7 +158,7 @@ func (p *dumpParser) account(name string, options [][2]string) error {
 	return nil
 }
 
-// list splits a,b and leaves out what is empty.
+// list splits a,b and skips empty elements.
 func list(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
 }

@@ -2,8 +2,8 @@ package slurmconf
 
 import "strings"
 
-// entry splits 'name':Key='value':Key=value. What is in quotes keeps colons,
-// and quotes that do not end the value, as Slurm writes them.
+// entry splits 'name':Key='value':Key=value. Quoted values may contain colons, and
+// quotes that do not end the value, as Slurm writes them.
 func (p *dumpParser) entry(text string) (name string, options [][2]string, err error) {
 	name, rest, err := p.word(text)
 	if err == nil && name == "" {
@@ -26,7 +26,7 @@ func (p *dumpParser) entry(text string) (name string, options [][2]string, err e
 	return name, options, err
 }
 
-// word takes a word or a quoted text off the front; rest begins with a colon, or
+// word splits a word or a quoted text from the beginning; rest begins with a colon, or
 // is empty.
 func (p *dumpParser) word(text string) (word, rest string, err error) {
 	text = strings.TrimLeft(text, " \t")
@@ -49,7 +49,7 @@ func (p *dumpParser) word(text string) (word, rest string, err error) {
 	}
 }
 
-// plainEnd is where a value without quotes ends: at a colon that is none of
+// plainEnd returns the end of a value without quotes: at a colon that is not part of
 // gres/gpu:a100=2.
 func plainEnd(text string) int {
 	for at := 0; ; at++ {

@@ -7,12 +7,12 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// maxGRESNodes bounds the nodes that one gres.conf stands for.
+// maxGRESNodes limits the nodes of one gres.conf.
 const maxGRESNodes = 1 << 20
 
-// ParseGRES reads the gres.conf of that name with read, and what it includes.
-// Nodes have their counts from slurm.conf already; where the two differ a
-// warning says so. The error is an *Error, or read's own for the first file.
+// ParseGRES parses the gres.conf of that name with read, including the files that it
+// includes. Nodes have their counts from slurm.conf already; if the two differ, there
+// is a warning. The error is an *Error, or that of read for the first file.
 func ParseGRES(file string, read func(path string) ([]byte, error), config *Config) error {
 	p := &parser{read: read, cluster: config.Cluster.ClusterName}
 	lines, err := p.lines(file, 0)

@@ -27,7 +27,7 @@ type pair struct {
 // around the equals sign, and a value with blanks stands in double quotes.
 var pairForm = regexp.MustCompile(`^\s*([A-Za-z0-9_.]+)\s*=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)`)
 
-// lines reads a file and what it includes, in order.
+// lines returns the lines of a file and of the files that it includes, in order.
 func (p *parser) lines(file string, depth int) ([]line, error) {
 	data, err := p.read(file)
 	if err != nil {
@@ -109,7 +109,7 @@ func uncomment(s string) string {
 	return s
 }
 
-// includes says which file a line includes.
+// includes returns the file that a line includes.
 func includes(text string) (string, bool) {
 	const word = "include"
 	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {

@@ -40,8 +40,8 @@ func (p *parser) node(all []pair) error {
 	return nil
 }
 
-// maxHosts bounds the names that all host lists of a file stand for, so that a
-// few lines cannot ask for more than memory holds.
+// maxHosts limits the names of all host lists of a file, so that a few lines cannot use
+// up the memory.
 const maxHosts = 1 << 18
 
 // hosts expands a value that is a host list.
@@ -59,8 +59,7 @@ func (p *parser) hosts(kv pair) ([]string, error) {
 	return names, nil
 }
 
-// geometry collects what a node line says about processors before it is
-// completed.
+// geometry has the processor parameters of a node line before they are completed.
 type geometry struct {
 	cpus, boards, sockets, perBoard, cores, threads int
 }
@@ -142,8 +141,8 @@ func (p *parser) nodeState(n *Node, kv pair) error {
 	return nil
 }
 
-// complete derives what was not given, as slurmctld does. The error says that
-// what was given does not fit together; the node is usable all the same.
+// complete derives missing values like slurmctld. The error reports that the given
+// values contradict each other; the node is usable anyway.
 func (g *geometry) complete(n *Node) error {
 	boards := max(g.boards, 1)
 	n.Sockets, n.CoresPerSocket, n.ThreadsPerCore = g.sockets, max(g.cores, 1), max(g.threads, 1)

@@ -11,7 +11,7 @@ import (
 // set writes one parameter into the cluster's.
 type set func(c *v1alpha1.ClusterSpec, kv pair) error
 
-// number makes a set of a whole number.
+// number returns a setter for a whole number.
 func number(least int64, to func(c *v1alpha1.ClusterSpec, n int64)) set {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		n, err := kv.integer(least, maxInt32)
@@ -31,7 +31,7 @@ func weight(name string) set {
 	})
 }
 
-// parameters are those of the cluster that mean something here.
+// parameters are those of the cluster that have an effect in Berth.
 var parameters = map[string]set{
 	"clustername": func(c *v1alpha1.ClusterSpec, kv pair) error { c.ClusterName = kv.value; return nil },
 	"firstjobid":  number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.FirstJobID = n }),
@@ -39,7 +39,7 @@ var parameters = map[string]set{
 	"maxjobcount": number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobs = int32(n) }),
 	"minjobage":   number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.MinJobAge = pointer(int32(n)) }),
 	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
-	// One more than the highest array index, so at least 1.
+	// It is one more than the highest array index, so at least 1.
 	"maxarraysize":             number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
 	"overtimelimit":            minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),
 	"resvoverrun":              minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.ResvOverRun = n }),
@@ -85,11 +85,11 @@ func exitCodes(to func(c *v1alpha1.ClusterSpec, list string)) set {
 	}
 }
 
-// noTimeout is what Slurm writes where there is none.
+// noTimeout is Slurm's value for no timeout.
 const noTimeout = 65534
 
-// script makes a set of a program of the site's: a path. Patterns of paths are
-// not taken.
+// script returns a setter for a program of the site: a path. Patterns of paths are
+// refused.
 func script(to func(c *v1alpha1.ClusterSpec) *string) set {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		switch {
@@ -103,7 +103,7 @@ func script(to func(c *v1alpha1.ClusterSpec) *string) set {
 	}
 }
 
-// limitNames makes a set of a list of resource limits.
+// limitNames returns a setter for a list of resource limits.
 func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		list := kv.list()
@@ -117,7 +117,7 @@ func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
 
 func pointer[T any](v T) *T { return &v }
 
-// minutes makes a set of a number of them, or UNLIMITED.
+// minutes returns a setter for a number of minutes, or UNLIMITED.
 func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) set {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		if unlimited(kv.value) {
@@ -161,8 +161,8 @@ func enforcePartLimits(c *v1alpha1.ClusterSpec, kv pair) error {
 	return nil
 }
 
-// memoryLimit reads one of the four parameters that a cluster and a partition
-// share; it says whether the key is one.
+// memoryLimit parses one of the four parameters that clusters and partitions share; it
+// reports whether the key is one of them.
 func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (bool, error) {
 	var to **int64
 	switch strings.ToLower(kv.key) {
@@ -182,8 +182,8 @@ func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (bool, error) {
 	return true, err
 }
 
-// parameter reads a parameter of the cluster. What means nothing here is kept
-// for scontrol show config, and named.
+// parameter parses a parameter of the cluster. Parameters without effect are kept for
+// scontrol show config, with a warning.
 func (p *parser) parameter(kv pair) error {
 	c := &p.config.Cluster
 	if ok, err := memoryLimit(&c.MemoryLimits, kv); ok {
@@ -220,7 +220,8 @@ func (p *parser) parameter(kv pair) error {
 	return nil
 }
 
-// harmless says whether a parameter asks for what is the case anyway.
+// harmless reports whether a parameter has a value that describes what Berth does
+// anyway.
 func harmless(key, value string) bool {
 	switch key {
 	case "schedulertype":
@@ -230,7 +231,7 @@ func harmless(key, value string) bool {
 	case "selecttypeparameters":
 		return strings.EqualFold(value, "CR_Core_Memory") || strings.EqualFold(value, "CR_CPU_Memory")
 	case "grestypes":
-		return true // nodes say what they have
+		return true // nodes report their own resources
 	case "maxnodecount":
 		return true
 	}

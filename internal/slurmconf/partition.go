@@ -63,7 +63,7 @@ func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, e
 
 var invalidInName = regexp.MustCompile(`[^a-z0-9.-]+`)
 
-// objectName makes a partition's name one that Kubernetes takes.
+// objectName converts a partition's name to a valid name of an object.
 func (p *parser) objectName(kv pair) string {
 	name := strings.Trim(invalidInName.ReplaceAllString(strings.ToLower(kv.value), "-"), "-.")
 	if name == "" {
@@ -103,7 +103,7 @@ func (p *parser) partitionValue(s *v1alpha1.PartitionSpec, kv pair) error {
 
 type partitionRead func(s *v1alpha1.PartitionSpec, kv pair) error
 
-// into makes a reader that stores what a method of pair reads.
+// into returns a setter that stores the result of a method of pair.
 func into[T any](read func(pair) (T, error), to func(s *v1alpha1.PartitionSpec) *T) partitionRead {
 	return func(s *v1alpha1.PartitionSpec, kv pair) error {
 		v, err := read(kv)

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// policies are the parameters of who comes first, and at whose cost.
+// policies are the parameters of priorities, preemption and accounting.
 var policies = map[string]set{
 	"prioritytype":          priorityType,
 	"prioritydecayhalflife": seconds(func(c *v1alpha1.ClusterSpec) **int64 { return &c.PriorityDecayHalfLife }),
@@ -29,8 +29,8 @@ var policies = map[string]set{
 	"licenses":           licenses,
 }
 
-// honours tells whether a parameter that is a list or a mode asks for nothing
-// but what is done here, and takes it over if so.
+// honours reports whether a list or mode requests only what Berth does, and sets it in
+// that case.
 func honours(c *v1alpha1.ClusterSpec, key, v string) bool {
 	words := strings.FieldsFunc(strings.ToUpper(v), func(r rune) bool { return r == ',' || r == ' ' })
 	switch key {
@@ -53,7 +53,7 @@ func honours(c *v1alpha1.ClusterSpec, key, v string) bool {
 	return false
 }
 
-// priorityFlags are those that mean something here.
+// priorityFlags are those that have an effect in Berth.
 var priorityFlags = map[string]bool{
 	"ACCRUE_ALWAYS":          true,
 	"NO_FAIR_TREE":           true,

@@ -10,13 +10,13 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Config is what a slurm.conf says.
+// Config has the contents of a slurm.conf.
 type Config struct {
 	Cluster v1alpha1.ClusterSpec
 	// Nodes in the order of the file, without those in state FUTURE.
 	Nodes []Node
-	// Partitions in the order of the file. Templates and shared paths, of
-	// which slurm.conf knows nothing, are empty.
+	// Partitions in the order of the file. Templates and shared paths, which slurm.conf
+	// does not have, are empty.
 	Partitions []v1alpha1.Partition
 	Warnings   []Warning
 }
@@ -104,8 +104,8 @@ type parser struct {
 	cluster string // for %c in the names of included files
 }
 
-// Parse reads the file of that name with read, and what it includes. The error
-// is an *Error, or read's own for the first file.
+// Parse parses the file of that name with read, including the files that it includes.
+// The error is an *Error, or that of read for the first file.
 func Parse(file string, read func(path string) ([]byte, error)) (*Config, error) {
 	p := &parser{
 		read: read, nodeLine: map[string]line{}, nodes: map[string]*Node{}, future: map[string]bool{},

@@ -12,12 +12,12 @@ func (kv pair) bad(want string) error {
 	return kv.errorf("%s=%s: %s is expected", kv.key, shorten(kv.value), want)
 }
 
-// unlimited says whether a value is one of Slurm's words for no limit.
+// unlimited reports whether a value is one of Slurm's words for no limit.
 func unlimited(s string) bool {
 	return strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE")
 }
 
-// integer reads a number between least and most.
+// integer parses a number between least and most.
 func (kv pair) integer(least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(kv.value, 10, 64)
 	if err != nil || n < least || n > most {

@@ -75,8 +75,8 @@ const Nobody = -1
 // ErrBusy reports that too many earlier calls for the user are still running.
 var ErrBusy = errors.New("too many file operations of this user's wait already")
 
-// Many bounds the running calls for one user, and all those for all users. Further
-// calls wait for patience.
+// Many limits the running calls for one user, and for all users. Further calls wait for
+// patience.
 const (
 	Many = 32
 	all  = 4096

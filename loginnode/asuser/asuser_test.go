@@ -63,8 +63,8 @@ func TestDoChangesOneThreadForAWhile(t *testing.T) {
 	}
 }
 
-// Who has files on a server that is dead costs a bounded number of threads, and
-// nobody else anything.
+// A user with files on a dead server uses a limited number of threads, and does not
+// affect other users.
 func TestWhatHangsForOneUserIsBounded(t *testing.T) {
 	u := User{UID: os.Geteuid(), GID: os.Getegid()}
 	t.Cleanup(func(was time.Duration) func() { return func() { patience = was } }(patience))

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// place is how sessions come under their users' limits. Where there is no such
-// cgroup to be had, it says so and returns what the kernel offers without, unless
-// the limits are required.
+// place returns how sessions are limited: by a cgroup for each user. If no cgroup can
+// be created, it logs the reason and returns resource limits instead, unless the limits
+// are required.
 func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error), []session.Limit, error) {
 	if g == nil {
 		return nil, nil, nil
@@ -27,7 +27,7 @@ func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error)
 	switch err := groups.Ready(); {
 	case err == nil:
 		return groups.Place, nil, nil
-	case g.Required, errors.Is(err, unix.EINVAL): // which is what the kernel says of nonsense
+	case g.Required, errors.Is(err, unix.EINVAL): // the kernel's error for invalid values
 		return nil, nil, fmt.Errorf("cgroup: %w", err)
 	default:
 		warn(
@@ -40,9 +40,10 @@ func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error)
 	}
 }
 
-// standIns are the resource limits nearest to a cgroup's: the kernel counts
-// processes by user, and memory by process. Memory is what a process may write
-// to, for programs reserve addresses in quantities that mean nothing.
+// standIns returns the resource limits that are closest to those of a cgroup: the
+// kernel counts processes per user, and memory per process. Memory is the writable
+// memory of a process, because programs reserve large amounts of address space that
+// they never use.
 func (g *Cgroup) standIns() ([]session.Limit, error) {
 	var out []session.Limit
 	for _, l := range []struct {

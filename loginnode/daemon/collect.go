@@ -1,10 +1,10 @@
 package daemon
 
-// collectRarely makes the collector of garbage see so many bytes more than there
-// are: they are reserved and never touched, so they take no memory. Package ssh
-// allocates each packet that it reads; with the few MB that a server of few
-// sessions holds, the collector would run each few MB of an upload, and take a
-// third of its processor time. Where there are many sessions it changes little.
+// collectRarely makes the garbage collector run less often: it allocates a block that
+// is never touched, and so uses no memory, but counts as heap. Package ssh allocates
+// each packet that it reads; with the few MB of a server with few sessions, the
+// collector would run for every few MB of an upload, and use a third of its processor
+// time. With many sessions it has little effect.
 //
-// The caller keeps what is returned for as long as it is to have an effect.
+// The effect lasts as long as the caller keeps the returned value.
 func collectRarely() []byte { return make([]byte, 16<<20) }

@@ -26,10 +26,10 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Peers are what the login node does not know itself.
+// Peers has the functions that depend on the cluster.
 type Peers struct {
-	// Connect follows the cluster until ctx ends; nil: there is none. p says what
-	// users' pods are like; nil: they have none.
+	// Connect follows the cluster until ctx ends; nil: there is none. p describes the
+	// pods of users; nil: users have no pods.
 	Connect func(ctx context.Context, c Cluster, p *Pods, log func(string)) (*Connected, error)
 }
 
@@ -42,7 +42,7 @@ type Connected struct {
 	// Pods are the users' pods, of which StartPod, LoginPods and RemovePod say
 	// more (loginnode.Pods); nil: there are none.
 	Pods *ConnectedPods
-	// Server is host:port of the API server; nobody is forwarded to it.
+	// Server is host:port of the API server, to which no connection is forwarded.
 	Server string
 }
 
@@ -58,7 +58,7 @@ func Main(args []string, out, errs io.Writer, p Peers) int {
 	if len(args) > 0 && args[0] == session.ChildCommand {
 		return session.Child()
 	}
-	handOnNoIgnored()
+	catchIgnored()
 	if len(args) == 2 && args[0] == NamesCommand {
 		return namesMain(args[1], errs)
 	}
@@ -79,11 +79,11 @@ func Main(args []string, out, errs io.Writer, p Peers) int {
 	return 0
 }
 
-// handOnNoIgnored keeps what nohup and a shell's & have this program ignore from
-// those that it starts: a session whose client vanishes in its first
-// milliseconds would be told in vain, and live on. A signal that is caught is
-// at its default again in whatever is executed.
-func handOnNoIgnored() {
+// catchIgnored catches the signals that nohup and a shell's & make this program ignore,
+// so that its children do not ignore them: a session whose client vanishes in its first
+// milliseconds would survive its signal. A caught signal has its default action again
+// in an executed program.
+func catchIgnored() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
@@ -91,8 +91,7 @@ func handOnNoIgnored() {
 	}
 }
 
-// Flags are the program's flags: the configuration file, and whether it is to
-// be checked alone.
+// Flags are the program's flags: the configuration file, and whether to check it only.
 func Flags() (fs *pflag.FlagSet, config *string, check *bool) {
 	fs = pflag.NewFlagSet("loginnode", pflag.ContinueOnError)
 	config = fs.String("config", "/etc/berth/loginnode.yaml", "configuration `file`")
@@ -123,7 +122,7 @@ func start(args []string, out, errs io.Writer, p Peers) error {
 	return serve(ctx, stop, f, s, log)
 }
 
-// build makes the server that a file describes.
+// build returns the server for a configuration file.
 func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peers) (*loginnode.Server, error) {
 	peers := &peersOf{
 		authLog: func(user, text string) { log.Info("authentication", "user", user, "reason", text) },

@@ -80,8 +80,8 @@ type File struct {
 	SFTP        string            `json:"sftp,omitempty"` // "", "internal", "off", or a program
 	Limits      map[string]string `json:"limits,omitempty"`
 	Cgroup      *Cgroup           `json:"cgroup,omitempty"`
-	// UserProcesses and UserMemory bound one user: an amount, a share of the pod's
-	// such as 25%, or unlimited.
+	// UserProcesses and UserMemory limit one user: an amount, a percentage of the pod's
+	// limit such as 25%, or unlimited.
 	UserProcesses string `json:"userProcesses,omitempty"`
 	UserMemory    string `json:"userMemory,omitempty"`
 
@@ -148,17 +148,17 @@ type Forwarding struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// Cgroup names the delegated cgroup2 folder below which users get theirs.
+// Cgroup names the delegated cgroup2 folder below which users have theirs.
 type Cgroup struct {
 	Parent string `json:"parent"`
 	CPUs   string `json:"cpus,omitempty"` // cpu.max, such as "200000 100000"
 	Memory string `json:"memory,omitempty"`
 	PIDs   string `json:"pids,omitempty"`
-	// Required: the server does not start where these limits cannot be had.
+	// Required: the server does not start if these limits are not possible.
 	Required bool `json:"required,omitempty"`
 }
 
-// Cluster says how the cluster is reached.
+// Cluster has the settings of the connection to the cluster.
 type Cluster struct {
 	Kubeconfig    string   `json:"kubeconfig,omitempty"`
 	KeysNamespace string   `json:"keysNamespace,omitempty"`
@@ -362,8 +362,8 @@ func (f *File) session(warn func(string)) (session.Config, error) {
 	return c, f.sessionLimits(&c, warn)
 }
 
-// sessionLimits sets what bounds a user's processes: a cgroup where there is one,
-// and resource limits. What the file itself says of a resource holds.
+// sessionLimits sets the limits of a user's processes: a cgroup if there is one, and
+// resource limits. Limits in the file itself take precedence.
 func (f *File) sessionLimits(c *session.Config, warn func(string)) error {
 	own, err := f.userLimits(readCapacity("/"))
 	if err != nil {
@@ -419,5 +419,5 @@ func prefixes(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// drainGrace is how long sessions get after SIGTERM unless the file says so.
+// drainGrace is the default time that sessions may continue after SIGTERM.
 const drainGrace = 10 * time.Minute

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is written without quotes is what is read: YAML takes "off" for a truth
-// value, also as a name.
+// Values without quotes are read as they are written: YAML reads "off" as false, also
+// in lists.
 func TestSwitchesAreReadAsWritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "loginnode.yaml")
 	text := "listen: [\":2222\"]\nperSourcePenalties: {disabled: true}\nforwarding: {disabled: true}\n"

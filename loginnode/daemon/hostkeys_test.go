@@ -10,8 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The keys that are made once stay, so that no client is asked again; RSA signs
-// with SHA-2 only.
+// Generated keys stay, so that clients never warn; RSA signs only with SHA-2.
 func TestHostKeysStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if _, err := hostKeys(dir, false); err == nil {

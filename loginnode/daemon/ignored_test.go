@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// What a server ignores that was started with nohup, or by a shell with &, its
-// sessions' processes do not ignore, not even in their first moments.
+// Signals that a server ignores because it was started with nohup, or by a shell with
+// &, are not ignored by the processes of its sessions, not even in their first moments.
 func TestWhatIsIgnoredIsNotHandedOn(t *testing.T) {
 	const ignored = "grep SigIgn /proc/self/status"
 	if os.Getenv("BERTH_TEST_CHILD") != "" {
-		handOnNoIgnored()
+		catchIgnored()
 		out, err := exec.Command("sh", "-c", ignored).CombinedOutput()
 		mask, bad := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(string(out), "SigIgn:")), 16, 64)
 		// A C library ignores signals of its own, of the numbers from 32 on.

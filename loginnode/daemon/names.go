@@ -13,9 +13,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// names writes users whom the system does not know, because the cluster alone
-// does, into passwd(5) and group(5): without a name whoami, ssh, git and many
-// others fail. It is safe for concurrent use.
+// names writes users that exist only in the cluster to passwd(5) and group(5): without
+// a name whoami, ssh, git and many other programs fail. It is safe for concurrent use.
 type names struct {
 	dir  string // usually /etc
 	warn func(string)
@@ -26,7 +25,7 @@ type names struct {
 // mark is in the comment of lines that are this program's, which it may change.
 const mark = "Berth"
 
-// add sees to it that a user has a name, and the user's group.
+// add ensures that a user and the user's group have names.
 func (n *names) add(u *auth.User) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,7 +55,7 @@ func groupsOf(u *auth.User) [][]string {
 	return lines
 }
 
-// put writes a line, unless somebody else's line has the name or the number.
+// put writes a line, unless another line has the name or the number.
 func (n *names) put(file string, mode os.FileMode, line []string) error {
 	text := strings.Join(line, ":")
 	if strings.Count(text, ":") != len(line)-1 || strings.ContainsAny(text, "\n\r\x00") {
@@ -82,7 +81,7 @@ func (n *names) put(file string, mode os.FileMode, line []string) error {
 	return replace(name, out.String(), mode)
 }
 
-// replace puts a file in the place of another, whole.
+// replace replaces a file atomically.
 func replace(name, text string, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".berth-")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Users whom only the cluster knows get names on the system; the image's own
-// lines are nobody's to change.
+// Users that exist only in the cluster get names on the system; lines of the image do
+// not change.
 func TestNamesAreWritten(t *testing.T) {
 	dir := t.TempDir()
 	const root, wheel = "root:x:0:0:root:/root:/bin/bash\nold:x:7:7::/:/bin/sh", "root:x:0:\nstaff:x:50:\n"

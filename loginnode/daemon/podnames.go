@@ -26,9 +26,9 @@ func namesMain(dir string, errs io.Writer) int {
 	return 0
 }
 
-// podNames writes the image's passwd and group with the user's lines in front
-// of the others: a uid that the image has given to somebody (many have one at
-// 1000) is the user's all the same, for the pod is nobody else's.
+// podNames writes the image's passwd and group with the user's lines at the beginning.
+// If the image has another user with the uid (many have one with 1000), the user's line
+// counts, because the pod has no other users.
 func podNames(u *auth.User, from, to string) error {
 	uid, gid := strconv.Itoa(u.UID), strconv.Itoa(u.GID)
 	passwd, err1 := image(filepath.Join(from, "passwd"))
@@ -56,8 +56,7 @@ func image(file string) (string, error) {
 	return string(data), err
 }
 
-// inFront puts lines before others. One that is no line is left out: the user
-// does without.
+// inFront puts lines before others. A malformed line is skipped.
 func inFront(lines [][]string, others string) string {
 	var out strings.Builder
 	for _, f := range lines {

@@ -41,9 +41,9 @@ type PodRequest struct {
 	RunDir   string
 }
 
-// PodCommand is the first argument that makes the program the server of a
-// user's pod, which EnvPod describes; NamesCommand, with a folder, makes it
-// write the names that are to be known there.
+// PodCommand is the first argument that makes the program the server of a user's pod,
+// which EnvPod describes; NamesCommand, with a folder, makes it write the names for
+// that pod.
 const (
 	PodCommand   = "user-pod"
 	NamesCommand = "user-pod-names"
@@ -157,8 +157,8 @@ func (f *File) sessionsOnly() *File {
 	}
 }
 
-// podSecret follows from the Ed25519 host key, which all replicas have and
-// nobody else.
+// podSecret is derived from the Ed25519 host key, which all replicas have and nobody
+// else.
 func podSecret(hostKeys string) ([]byte, error) {
 	entries, err := os.ReadDir(hostKeys)
 	if err != nil {
@@ -167,7 +167,7 @@ func podSecret(hostKeys string) ([]byte, error) {
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(hostKeys, e.Name()))
 		if err != nil {
-			continue // a folder; readHostKeys has said what is wrong with a key
+			continue // a folder; readHostKeys has reported errors of keys
 		}
 		raw, err := ssh.ParseRawPrivateKey(data)
 		if err != nil {

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// reap is the first process of a pod: it runs the program once more, hands on
-// signals, and takes in the processes that users' sessions leave behind, which
-// nobody else would.
+// reap is the first process of a pod: it runs the program once more, forwards signals,
+// and reaps orphaned processes of users' sessions.
 func reap(args []string, errs io.Writer) int {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGCHLD)

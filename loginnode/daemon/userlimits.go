@@ -26,15 +26,14 @@ const (
 // unlimited is the text that means no limit.
 const unlimited = "unlimited"
 
-// capacity is what the pod, or else the machine, has.
+// capacity is the capacity of the pod, or else of the machine.
 type capacity struct{ processes, memory uint64 }
 
-// userLimits are what one user may have: processes in all, and memory, which the
-// kernel counts for each process where there is no cgroup. math.MaxUint64 is no
-// limit.
+// userLimits are the limits of one user: processes in total, and memory, which the
+// kernel counts per process if there is no cgroup. math.MaxUint64 is no limit.
 type userLimits struct{ processes, memory uint64 }
 
-// userLimits reads the file's shares; c is what they are shares of.
+// userLimits parses the limits in the file; c is the capacity for percentages.
 func (f *File) userLimits(c capacity) (userLimits, error) {
 	p, err := share(or(f.UserProcesses, defaultProcesses), c.processes, mostProcesses)
 	if err != nil {
@@ -54,8 +53,8 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// share reads a limit: an amount, a share of all such as 25%, of which most is the
-// bound, or unlimited.
+// share parses a limit: an amount, a percentage of all such as 25%, limited by most, or
+// unlimited.
 func share(text string, all, most uint64) (uint64, error) {
 	percent, is := strings.CutSuffix(text, "%")
 	switch {
@@ -75,9 +74,9 @@ func share(text string, all, most uint64) (uint64, error) {
 	return max(1, min(most, all/100*n)), nil
 }
 
-// rlimits returns them as resource limits, within those that the server itself has
-// and may not raise. A server that is not root serves its own uid only, whose
-// processes elsewhere would count as well: it gets no limit of processes.
+// rlimits returns them as resource limits, within those of the server itself, which it
+// cannot raise. A server that is not root serves its own uid only, whose other
+// processes would count as well: it gets no limit of processes.
 func (l userLimits) rlimits(root bool) []session.Limit {
 	var out []session.Limit
 	for _, one := range []struct {
@@ -112,8 +111,8 @@ func missing(list, have []session.Limit) []session.Limit {
 	})
 }
 
-// readCapacity returns what this container may use: the least of its cgroup's
-// limits and the machine's. root is "/", or a test's.
+// readCapacity returns the capacity of this container: the minimum of its cgroup's
+// limits and the machine's. root is "/", or that of a test.
 func readCapacity(root string) capacity {
 	c := capacity{processes: math.MaxUint64, memory: math.MaxUint64}
 	for _, name := range []string{
@@ -136,7 +135,7 @@ func readCapacity(root string) capacity {
 	return c
 }
 
-// readNumber returns a file's number, and the greatest where there is none.
+// readNumber returns the number in a file, or the largest one if there is none.
 func readNumber(name string) uint64 {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -33,7 +33,8 @@ func TestSharesOfThePod(t *testing.T) {
 			t.Errorf("%q %q: %v, %v; want %v", c.processes, c.memory, got, err, c.want)
 		}
 	}
-	// A share of very many is bounded: nobody needs so many, and a fork bomb would fill the memory.
+	// A percentage of a very large capacity is limited: nobody needs that many
+	// processes, and a fork bomb would fill the memory.
 	if got, _ := (&File{}).userLimits(capacity{processes: 1 << 22, memory: 1 << 30}); got.processes != mostProcesses {
 		t.Errorf("%d processes", got.processes)
 	}

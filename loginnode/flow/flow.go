@@ -37,7 +37,7 @@ func Copy(to io.Writer, from io.Reader, n *atomic.Int64, small []byte, bulk func
 		}
 		switch {
 		case err != nil:
-			return nil // what a reader says at its end is no matter of the copy
+			return nil // errors of the reader at its end do not concern the copy
 		case big == nil && k == len(small):
 			big = pool.Get().(*[large]byte)
 			buffer = big[:]

@@ -28,8 +28,7 @@ func program(t *testing.T, port string) (*Stream, error) {
 	return Join(ctx, outR, inW, func() { inW.Close(); outR.Close() })
 }
 
-// Every byte gets through in both directions, and the end of one is not that of
-// the other.
+// Every byte arrives in both directions, and each direction ends by itself.
 func TestBothDirectionsEndOneByOne(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,8 +80,8 @@ func TestJoinGivesUp(t *testing.T) {
 	}
 }
 
-// Whatever comes from a job: what is read are the frames' bytes, in order, and
-// the end is one only where a frame says so.
+// For any input from a job: the bytes of the frames are read in order, and the end is
+// only where a frame says so.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("\x00\x01+\x00\x02ab\x00\x00"))
 	f.Add([]byte("\x00\x05-gone"))

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Startups bounds the connections that have not logged in (sshd_config(5),
-// MaxStartups): from Begin on, each new one causes one to be dropped with a
-// probability of Rate percent, which grows to 100 at Full. PerSource bounds those
-// of one address. Fields of 0 mean the defaults.
+// Startups limits the connections that have not logged in (sshd_config(5),
+// MaxStartups): from Begin on, each new one causes one to be dropped with a probability
+// of Rate percent, which grows to 100 at Full. PerSource limits those of one address.
+// Fields of 0 mean the defaults.
 type Startups struct {
 	Begin, Rate, Full int // 100, 30, 400
 	PerSource         int // 100
@@ -20,8 +20,8 @@ func (s *Startups) Complete() {
 	s.PerSource = or(s.PerSource, 100)
 }
 
-// drops reports whether one connection has to go when another comes and n have
-// not logged in; dice is a random number in [0, 100).
+// drops reports whether one connection has to be dropped when another arrives and n
+// have not logged in; dice is a random number in [0, 100).
 func (s *Startups) drops(n, dice int) bool {
 	switch {
 	case n < s.Begin:
@@ -33,11 +33,10 @@ func (s *Startups) drops(n, dice int) bool {
 	return dice < p
 }
 
-// Penalties make an address wait whose connections end without a login
-// (sshd_config(5), PerSourcePenalties). Each such connection adds one penalty,
-// however many keys it offered; one that logs in adds none. New connections are
-// refused while the address' penalty is at least Min. Durations and numbers of 0
-// mean the defaults.
+// Penalties delay addresses whose connections end without a login (sshd_config(5),
+// PerSourcePenalties). Each such connection adds one penalty, however many keys it
+// offered; one that logs in adds none. New connections are refused while the penalty of
+// the address is at least Min. Durations and numbers of 0 mean the defaults.
 type Penalties struct {
 	Off        bool
 	AuthFail   time.Duration // ended after refused attempts; 5 s
@@ -50,7 +49,7 @@ type Penalties struct {
 	// Trust is how long an address is not refused after a login from it: those
 	// behind one address are not locked out by one of them. 24 h.
 	Trust     time.Duration
-	NetV4Bits int // addresses with so many bits in common count as one; 32
+	NetV4Bits int // addresses with the same prefix of this length count as one; 32
 	NetV6Bits int // 64
 }
 

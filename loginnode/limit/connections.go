@@ -27,11 +27,10 @@ const (
 	Crashed
 )
 
-// Connections decides which connections may come in, and counts those that have
-// not logged in. When there are too many, the oldest one of the address that has
-// the most is dropped, and not the new one: a client that logs in is through
-// within moments, whereas one that only holds its place grows old. It is safe for
-// concurrent use.
+// Connections decides which connections are accepted, and counts those that have not
+// logged in. When there are too many, the oldest one of the address with the most of
+// them is dropped, and not the new one: a client that logs in needs only moments,
+// whereas the connections of an attacker grow old. It is safe for concurrent use.
 type Connections struct {
 	startups  Startups
 	penalties Penalties
@@ -45,7 +44,7 @@ type Connections struct {
 	waiting map[*source]bool // those with pending connections
 }
 
-// source is what is remembered of an address.
+// source is the state of an address.
 type source struct {
 	pending []*Pending // oldest first
 	until   time.Time  // the penalty's end
@@ -62,9 +61,9 @@ type Pending struct {
 	over    bool // it has logged in, ended, or been dropped
 }
 
-// NewConnections returns a limiter with complete configurations. Behind the
-// addresses in shared are clients of any number (a NAT, nodes without a PROXY
-// protocol): they get no penalties and no bound of their own.
+// NewConnections returns a limiter with complete configurations. The addresses in
+// shared have any number of clients (a NAT, nodes without a PROXY protocol): they get
+// no penalties and no limit of their own.
 func NewConnections(s Startups, p Penalties, shared []netip.Prefix, now func() time.Time) *Connections {
 	return &Connections{
 		startups: s, penalties: p, shared: shared, now: now,
@@ -72,9 +71,9 @@ func NewConnections(s Startups, p Penalties, shared []netip.Prefix, now func() t
 	}
 }
 
-// Admit lets a connection in, or returns the reason why not. drop is called at
-// most once, from another goroutine's Admit, with the reason when the connection
-// has to make room before it has logged in; it returns at once.
+// Admit accepts a connection, or returns the reason why not. drop is called at most
+// once, from another goroutine's Admit, with the reason, if the connection is dropped
+// before it has logged in; it must return at once.
 func (c *Connections) Admit(a netip.Addr, drop func(reason string)) (p *Pending, refused string) {
 	c.mu.Lock()
 	block := c.block(a)
@@ -96,7 +95,7 @@ func (c *Connections) Admit(a netip.Addr, drop func(reason string)) (p *Pending,
 		victims = append(victims, c.evict(c.largest(), ReasonStartups))
 	}
 	refused = ""
-	if p.over { // its own address has nothing older
+	if p.over { // its own address has no older one
 		p, refused, victims = nil, ReasonStartups, nil
 	}
 	c.mu.Unlock()
@@ -106,8 +105,8 @@ func (c *Connections) Admit(a netip.Addr, drop func(reason string)) (p *Pending,
 	return p, refused
 }
 
-// largest returns the source with the most pending connections; of several, that
-// with the oldest one. There is one at least.
+// largest returns the source with the most pending connections; of several, the one
+// with the oldest connection. There is at least one.
 func (c *Connections) largest() *source {
 	var best *source
 	for s := range c.waiting {
@@ -121,7 +120,7 @@ func (c *Connections) largest() *source {
 	return best
 }
 
-// evict takes out the oldest connection of a source and returns what tells it so.
+// evict removes the oldest connection of a source and returns its drop function.
 func (c *Connections) evict(s *source, reason string) func() {
 	p := s.pending[0]
 	c.remove(p, s)
@@ -140,8 +139,8 @@ func (c *Connections) remove(p *Pending, s *source) {
 	}
 }
 
-// Done ends the time before the login. Only the first call counts, and none after
-// the connection was dropped: who had to make room is not penalised for it.
+// Done ends the time before the login. Only the first call counts, and none after the
+// connection was dropped: dropped connections cause no penalty.
 func (p *Pending) Done(how Outcome) {
 	c := p.limiter
 	c.mu.Lock()

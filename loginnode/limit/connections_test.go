@@ -67,7 +67,7 @@ func TestFailedConnectionsArePenalisedOnce(t *testing.T) {
 	p.Done(Crashed) // it has ended already
 	k.fail(stranger, AuthFailed)
 	k.fail(stranger, NoAttempt)
-	k.fail(stranger, AuthFailed) // 16 s less what has gone by
+	k.fail(stranger, AuthFailed) // 16 s minus the time that has passed
 	k.admit(stranger, ReasonPenalty)
 	k.admit(honest, "")
 	k.now = k.now.Add(2 * time.Second)
@@ -90,7 +90,7 @@ func TestALoginIsNoPenaltyAndProtectsItsAddress(t *testing.T) {
 	k.fail(stranger, AuthFailed)
 	k.fail(stranger, AuthFailed)
 	k.fail(stranger, LoggedIn)
-	for range 100 { // by somebody else behind the same address
+	for range 100 { // by another client with the same address
 		k.fail(stranger, AuthFailed)
 	}
 	k.admit(stranger, "").Done(LoggedIn)
@@ -127,7 +127,8 @@ func TestAHostHasABlockOfAddresses(t *testing.T) {
 	k.admit("2001:db8:0:1::1", "")
 }
 
-// Who holds connections loses the oldest of them, and nobody else is refused.
+// A client with many connections loses the oldest of them, and no other client is
+// refused.
 func TestWhoHoldsTheMostMakesRoom(t *testing.T) {
 	k := newClock(t, Startups{Begin: 4, Rate: 100, Full: 4, PerSource: 3}, Penalties{})
 	first := k.admit(stranger, "")
@@ -150,7 +151,7 @@ func TestWhoHoldsTheMostMakesRoom(t *testing.T) {
 	k.wantDropped()
 }
 
-// Of many addresses with one connection each, the oldest connection goes.
+// Of many addresses with one connection each, the oldest connection is dropped.
 func TestManyAddressesMakeRoomByAge(t *testing.T) {
 	k := newClock(t, Startups{Begin: 2, Rate: 100, Full: 2}, Penalties{})
 	k.admit(stranger, "")
@@ -177,8 +178,8 @@ func TestEarlyDropIsRandom(t *testing.T) {
 	k.wantDropped(stranger + " " + ReasonStartups)
 }
 
-// An attacker with many addresses gets no more memory than this, and costs
-// addresses from which people log in nothing.
+// An attacker with many addresses uses no more memory than this, and does not affect
+// addresses from which users log in.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{MaxSources: 100})
 	k.fail(honest, LoggedIn)

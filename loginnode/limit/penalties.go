@@ -24,7 +24,7 @@ func (c *Connections) refuses(a netip.Addr, s *source) bool {
 	return !p.Off && s.until.Sub(c.now()) >= p.Min && !c.trusted(s) && !contains(p.Exempt, a) && !contains(c.shared, a)
 }
 
-// trusted reports whether somebody has logged in from there lately.
+// trusted reports whether a user has recently logged in from there.
 func (c *Connections) trusted(s *source) bool {
 	return !s.login.IsZero() && c.now().Sub(s.login) < c.penalties.Trust
 }
@@ -47,7 +47,7 @@ func (c *Connections) penalize(a netip.Addr, s *source, how Outcome) {
 	}
 }
 
-// source returns what is remembered of a block, which may be nothing yet; c.mu is held.
+// source returns the state of a block, which may be empty; c.mu is held.
 func (c *Connections) source(block netip.Prefix) *source {
 	s := c.sources[block]
 	if s == nil {
@@ -60,8 +60,9 @@ func (c *Connections) source(block netip.Prefix) *source {
 	return s
 }
 
-// sweep makes room for an eighth of the sources: memory is worth more than a
-// penalty, and a penalty less than the trust in an address.
+// sweep removes an eighth of the sources: first those with penalties only, and last
+// those that are trusted, because memory matters more than a penalty, and a penalty
+// less than trust.
 func (c *Connections) sweep() {
 	for block, s := range c.sources {
 		c.forget(block, s)

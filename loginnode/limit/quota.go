@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Quotas bounds what one user holds of the server, over all connections: all
-// users share its memory and descriptors, and a channel whose other end does not
-// read may hold two megabytes. It is safe for concurrent use.
+// Quotas limits what one user uses of the server, over all connections: all users share
+// its memory and descriptors, and a channel whose other end does not read may buffer
+// two megabytes. It is safe for concurrent use.
 type Quotas struct {
 	conns, channels int // of one user
 
@@ -20,7 +20,8 @@ type usage struct {
 	conns, channels int
 }
 
-// NewQuotas returns quotas of so many connections and channels for each user.
+// NewQuotas returns quotas with these numbers of connections and channels for each
+// user.
 func NewQuotas(conns, channels int) *Quotas {
 	return &Quotas{conns: conns, channels: channels, users: map[int]*usage{}}
 }
@@ -54,7 +55,7 @@ func (q *Quotas) RemoveConnection(uid int) {
 	q.forget(uid, u)
 }
 
-// forget deletes what is empty; a channel may end after its connection.
+// forget deletes empty quotas; a channel may end after its connection.
 func (q *Quotas) forget(uid int, u *usage) {
 	if u.conns == 0 && u.channels == 0 {
 		delete(q.users, uid)

@@ -16,9 +16,9 @@ type Rate struct {
 	Burst     int
 }
 
-// Rates bounds how fast one user begins something. Who is too fast waits, and is
-// refused when that would take longer than the longest wait. It is safe for
-// concurrent use.
+// Rates limits how fast one user starts something. A user who is too fast waits, and is
+// refused if that would take longer than the longest wait. It is safe for concurrent
+// use.
 type Rates struct {
 	what    string
 	rate    Rate
@@ -35,8 +35,8 @@ func NewRates(what string, r Rate, longest time.Duration, now func() time.Time) 
 	return &Rates{what: what, rate: r, longest: longest, now: now, users: map[string]*rate.Limiter{}, swept: now()}
 }
 
-// Wait returns nil when the user may begin, and an error if there are too many
-// already who wait, or ctx ends.
+// Wait returns nil when the user may start, and an error if too many are waiting
+// already, or ctx ends.
 func (r *Rates) Wait(ctx context.Context, user string) error {
 	delay, err := r.reserve(user)
 	if err != nil || delay == 0 {

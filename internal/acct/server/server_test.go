@@ -138,7 +138,7 @@ func people() []client.Object {
 	return []client.Object{anna, ben, carl, opal, science, arts}
 }
 
-// With PrivateData nobody gets at another's records, by whatever filter.
+// With PrivateData no filter returns the records of other users.
 func TestOthersRecordsAreHidden(t *testing.T) {
 	h := newHouse(t, interceptor.Funcs{}, append(people(), job(1, "anna", "science"), job(2, "ben", "arts"))...)
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func account1(name, parent string) *status.AcctAccount {
 	return &status.AcctAccount{Name: name, Parent: parent}
 }
 
-// Who may change what; nobody makes himself more than he is.
+// Permissions for changes; nobody can raise their own level.
 func TestWhoMayChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		caller string

@@ -6,7 +6,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// What a cluster could have given is counted from when it was there.
+// The capacity of a cluster is counted from the time when it existed.
 func TestGiven(t *testing.T) {
 	events := []status.AcctEvent{
 		{Start: 100, End: 200, TRES: "billing=4,cpu=4,mem=1000M,node=1"},
