@@ -12,25 +12,25 @@ const authorizationFile = "docs/authorization.md"
 
 const authorizationHead = `# Who may do what
 
-This page is written from the tables by which admission, the queue API and accounting decide (` + "`internal/authz`" + `; ` + "`make generate`" + `). The same
-rules hold at every door: the commands, ` + "`kubectl`" + ` and other clients of the API server, and processes inside jobs.
+This page is generated from the tables with which admission, the queue API and accounting decide (` + "`internal/authz`" + `; ` + "`make generate`" + `). The same
+rules apply to all clients: the commands, ` + "`kubectl`" + ` and other clients of the API server, and processes inside jobs.
 
-## Who is who
+## Callers
 
-| caller | known by | acts as |
+| caller | identified by | may act as |
 |---|---|---|
 | user | the identities of a User object (` + "`spec.identities`" + `) | the user; *operator* or *administrator* by ` + "`spec.adminLevel`" + ` |
-| process in a job | the token of its pod: the ServiceAccount ` + "`berth-job`" + ` of the user's namespace, bound to that pod | the user, with everything that the user may. **A job of an administrator is an administrator of Berth**: whoever writes its script, its image or a file that it runs decides about the cluster. Submit such jobs as another user |
-| login node | its own ServiceAccount | nobody: it may do nothing with jobs. But it asks the API server for the tokens of users' ServiceAccounts, so **whoever rules a login node can act as every user who may log in there**, operators and administrators included. Give people with an ` + "`adminLevel`" + ` a second User for daily work where that is too much |
-| agent | its pod's token and the key of its job | its own job's reports, and nothing else ([0001](decisions/0001-pod-tokens-authenticate-agents.md)) |
-| coordinator | ` + "`spec.coordinators`" + ` of an Account, which counts for the accounts below it | as the owner does with the jobs of these accounts, where the table says so; a raw client needs a RoleBinding in the users' namespaces besides |
-| administrator | ` + "`adminLevel: Administrator`" + `, or the group ` + "`system:masters`" + ` | everything in Berth but running something in another user's name |
+| process in a job | the token of its pod: the ServiceAccount ` + "`berth-job`" + ` of the user's namespace, bound to that pod | the user, with everything that the user may. **A job of an administrator is an administrator of Berth**: the author of its script, of its image or of a file that it runs controls the cluster. Administrators should submit jobs as another user |
+| login node | its own ServiceAccount | nobody: it has no permissions for jobs. But it requests the tokens of users' ServiceAccounts from the API server, so **an attacker who controls a login node can act as every user who may log in there**, operators and administrators included. If that is too much, give users with an ` + "`adminLevel`" + ` a second User for daily work |
+| agent | its pod's token and the key of its job | it may report about its own job, and nothing else ([0001](decisions/0001-pod-tokens-authenticate-agents.md)) |
+| coordinator | ` + "`spec.coordinators`" + ` of an Account, which includes the accounts below it | the owner of the jobs of these accounts, where the table says so; clients of the API server also need a RoleBinding in the users' namespaces |
+| administrator | ` + "`adminLevel: Administrator`" + `, or the group ` + "`system:masters`" + ` | everything in Berth except running programs as another user |
 | Berth's processes | the identities that the scheduler is started with | everything |
 | Kubernetes' controllers | ` + "`system:kube-controller-manager`" + `, ServiceAccounts of kube-system | delete jobs, and change their metadata |
 | anonymous | | nothing: the API server refuses |
 
-Before these rules come Kubernetes' own (RBAC): a user reads, creates, changes and deletes BatchJobs of one namespace, the user's own, makes no pods, writes no
-status, and reads nobody else's object. What others see of a job are its rows in the queue API, without script and environment.
+Kubernetes' own rules (RBAC) apply before these: a user may read, create, change and delete BatchJobs in the user's own namespace. A user cannot create pods, write
+statuses, or read other users' objects. Others see only the rows of a job in the queue API, without script and environment.
 
 ## Actions
 
@@ -41,9 +41,9 @@ status, and reads nobody else's object. What others see of a job are its rows in
 const fieldsHead = `
 ## Fields of a job
 
-Members of a BatchJob's ` + "`spec`" + `, and what ` + "`scontrol update`" + ` calls them. *At submission* says who may give a value, *later* who may change it (` + "`scontrol update`" + ` or a
-change of the object). The owner's column holds for coordinators and for the tokens of the owner's jobs. *Checked*: the job must be one that its user could submit now
-(partition, account, QOS, reservation, licences, paths, size); an operator may choose any QOS.
+The fields of a BatchJob's ` + "`spec`" + `, and their names in ` + "`scontrol update`" + `. *At submission* says who may set a value, *later* who may change it (with ` + "`scontrol update`" + ` or by a
+change of the object). The owner's column also applies to coordinators and to the tokens of the owner's jobs. *Checked*: the job must be one that its user could submit now
+(partition, account, QOS, reservation, licenses, paths, size); an operator may choose any QOS.
 
 | field | scontrol | at submission | later | while | bounds |
 |---|---|---|---|---|---|
