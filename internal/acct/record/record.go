@@ -68,13 +68,13 @@ func ofRequest(b *v1alpha1.BatchJob, row *status.Job, cluster string) status.Rec
 // the jobs of salloc and srun name their client, which waits for the allocation.
 func hasScript(b *v1alpha1.BatchJob) bool { return b.Spec.Job.Batch.Client == "" }
 
-// nodeCount returns the number of nodes that the job holds or, if it holds none,
-// the least number that it asks for.
+// nodeCount returns the number of nodes of the job's allocation or, without one, the
+// smallest number that it can run on.
 func nodeCount(b *v1alpha1.BatchJob) int32 {
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
 		return int32(len(a.Nodes))
 	}
-	return max(b.Spec.Job.Shape.MinNodes, int32(len(b.Spec.Job.Placement.NodeList)), 1)
+	return b.Spec.Job.LeastNodes()
 }
 
 // requestedTRES returns the list of TRES that the job asks for. The row has them

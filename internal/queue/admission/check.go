@@ -134,8 +134,7 @@ func Exceeds(s *v1alpha1.PartitionSpec, params v1alpha1.ClusterSpec, j *job.Job)
 	if limit > 0 && tooLong && (j.Time.Min == 0 || j.Time.Min > limit) {
 		return "PartitionTimeLimit", refuse(refusal.InvalidTimeLimit)
 	}
-	least := max(sh.MinNodes, int32(len(j.Placement.NodeList)), 1)
-	if s.MaxNodes > 0 && least > s.MaxNodes || sh.MaxNodes > 0 && sh.MaxNodes < s.MinNodes {
+	if s.MaxNodes > 0 && j.LeastNodes() > s.MaxNodes || sh.MaxNodes > 0 && sh.MaxNodes < s.MinNodes {
 		return "PartitionNodeLimit", refuse(refusal.InvalidNodeCount)
 	}
 	if exceedsMemory(sh.MemPerNode, s.MaxMemPerNode, params.MaxMemPerNode) {

@@ -48,7 +48,7 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	request(j, &b.Spec.Job)
 	memory(j, &b.Spec.Job, part, dir)
 	bill := billing(b, part, dir)
-	least := max(b.Spec.Job.Shape.MinNodes, int32(len(b.Spec.Job.Placement.NodeList)), 1)
+	least := b.Spec.Job.LeastNodes()
 	j.TRESReq = tres(j.CPUs, requestedMemory(j, least), least, gresOf(&b.Spec.Job.Shape, least, j.Tasks), bill)
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
 		r.Hosts = allocated(j, a, bill)
@@ -219,7 +219,7 @@ func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 func request(j *status.Job, s *job.Job) {
 	sh := &s.Shape
 	j.Tasks, j.CPUsPerTask, j.TasksPerNode = sh.Tasks, max(sh.CPUsPerTask, 1), sh.TasksPerNode
-	j.Nodes, j.MaxNodes = max(sh.MinNodes, int32(len(s.Placement.NodeList)), 1), sh.MaxNodes
+	j.Nodes, j.MaxNodes = s.LeastNodes(), sh.MaxNodes
 	switch {
 	case j.Tasks == 0 && sh.TasksPerNode == 0 && sh.MaxNodes > sh.MinNodes:
 		// In Slurm, a range of nodes alone requests the CPUs of one task.

@@ -10,7 +10,7 @@ import (
 // RequestOf returns the least that a submitted job requests, as far as it says so.
 func RequestOf(j *job.Job, user, partition string) Usage {
 	s := &j.Shape
-	nodes := max(s.MinNodes, int32(len(j.Placement.NodeList)), 1)
+	nodes := j.LeastNodes()
 	tasks := s.Tasks
 	if tasks == 0 {
 		tasks = nodes * max(s.TasksPerNode, 1)

@@ -29,7 +29,7 @@ func (s *Snapshot) buildRequest(out *backfill.Job, j *job.Job, p *Partition) {
 			out.Required = append(out.Required, i)
 		}
 	}
-	out.MinNodes = max(1, int(shape.MinNodes), int(p.Spec.MinNodes), len(pl.NodeList))
+	out.MinNodes = max(int(j.LeastNodes()), int(p.Spec.MinNodes))
 	out.MaxNodes = int(shape.MaxNodes)
 	if limit := int(p.Spec.MaxNodes); limit > 0 && out.MaxNodes > limit {
 		out.MaxNodes = max(limit, out.MinNodes)
