@@ -19,9 +19,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// shifty is a client that changes its user name from one attempt to the next
-// on one connection. Go's client keeps the name in a string; this one's bytes
-// are ours to change.
+// shifty is a client that changes its user name between attempts on one connection.
+// Go's client keeps the name in a string, whose bytes this one changes.
 type shifty struct{ name []byte }
 
 func (s *shifty) user() string { return unsafe.String(&s.name[0], len(s.name)) }
@@ -126,7 +125,7 @@ func TestS03AnOfferedKeyProvesNothing(t *testing.T) {
 		c.Close()
 		t.Fatal("a key was not proven")
 	}
-	// An attempt with bob's key, which is bound to a command, leaves nothing.
+	// An attempt with bob's key, which is bound to a command, leaves no state.
 	s := &shifty{name: []byte("ann")}
 	c, err := n.dial(s.user(), s.as("ann", n.bob().key), s.as("ann", n.ann().key))
 	n.must(err)

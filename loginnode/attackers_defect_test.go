@@ -48,8 +48,8 @@ func TestS08ADefectCostsOneSession(t *testing.T) {
 	}
 }
 
-// The same in what runs beside the session's requests, where nobody else would
-// catch it.
+// The same in goroutines beside the session's requests, where nothing else would
+// recover.
 func TestS08ADefectBesideTheRequests(t *testing.T) {
 	var armed atomic.Bool
 	n := start(t, func(c *loginnode.Config) {
@@ -67,7 +67,7 @@ func TestS08ADefectBesideTheRequests(t *testing.T) {
 	n.must(err)
 	n.must(broken.Start("read x"))
 	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
-	armed.Store(true) // the next to ask for the time is the session's end
+	armed.Store(true) // the end of the session reads the time next
 	_, err = io.WriteString(in, "\n")
 	n.must(err)
 	_ = broken.Wait()

@@ -18,8 +18,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/forward"
 )
 
-// counter is a server that answers, after the end of what it is sent, how much
-// that was.
+// counter is a server that answers, after the end of its input, with the number of
+// bytes.
 func counter(t testing.TB, l net.Listener) {
 	t.Helper()
 	t.Cleanup(func() { l.Close() })

@@ -115,8 +115,8 @@ func TestS15NothingIsLeft(t *testing.T) {
 	took()
 }
 
-// A client may vanish while its session begins, when what is to become the
-// user's shell is still this program: the shell then does not live on either.
+// A client may vanish while its session starts, when the process of the user's shell is
+// still this program: then the shell does not survive, either.
 func TestS15ClientsThatVanishAtTheStart(t *testing.T) {
 	n := start(t)
 	clients := 100

@@ -72,9 +72,9 @@ func TestAFailedConnectionIsOnePenalty(t *testing.T) {
 	}
 }
 
-// An attacker behind the address of somebody who logs in, with OpenSSH's client,
-// locks nobody out there: neither by keys that do not fit nor by connections that
-// it only holds.
+// An attacker with the address of another user, who logs in with OpenSSH's client, does
+// not lock out users there: neither with wrong keys nor with connections that it only
+// keeps open.
 func TestAnAttackerBehindASharedAddressLocksNobodyOut(t *testing.T) {
 	have(t, "ssh")
 	n := start(t, func(c *loginnode.Config) {
@@ -123,8 +123,8 @@ func TestNodeAddressesAreNotPenalised(t *testing.T) {
 	}
 }
 
-// A user who logs in too often waits, then is refused; others log in as ever. A
-// stranger who knows a user's public key uses up nothing of the user's.
+// A user who logs in too often waits and is then refused; others log in as usual. A
+// stranger who knows a user's public key uses up nothing of the user's limits.
 func TestOneUsersLoginsAreThrottled(t *testing.T) {
 	needRoot(t)
 	n := start(t, func(c *loginnode.Config) { c.LoginRate = limit.Rate{PerSecond: 0.05, Burst: 5} })
@@ -168,7 +168,8 @@ func TestOneUsersSessionsAreThrottled(t *testing.T) {
 	}
 }
 
-// Connections that never say anything cost at most those few that are kept.
+// Connections that never send anything use at most the few resources that are reserved
+// for them.
 func TestHalfOpenConnectionsCostLittle(t *testing.T) {
 	n := start(t)
 	before := openFiles(t)

@@ -143,7 +143,7 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 	})
 }
 
-// Who has brought about a defect before the login waits, and nobody else.
+// A client that caused a panic before the login is delayed, and no other.
 func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		c.Penalties = limit.Penalties{}
@@ -181,8 +181,8 @@ func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 	}
 }
 
-// Many peers that never come to the point, in every way: somebody else gets in
-// all the while, every one of them is cut off, and nothing of them is left.
+// Many clients that never log in, in every way: another user can log in all the time,
+// all of them are disconnected, and nothing of them remains.
 func TestS06AnAttackBeforeTheLogin(t *testing.T) {
 	peers := 200
 	if os.Getenv("BERTH_TEST_FULL") != "" {

@@ -24,8 +24,8 @@ func (n *node) peer(program string) *exec.Cmd {
 	return exec.CommandContext(n.t.Context(), python, "-W", "ignore", script, n.port(), n.ann().keyFile)
 }
 
-// A client that begins a key exchange and leaves it there holds up everything
-// on its connection. It is cut off like one that is dead, with its sessions.
+// A client that starts a key exchange and does not continue it blocks everything on its
+// connection. It is disconnected like a dead one, with its sessions.
 func TestS07AStuckKeyExchange(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.KeepAlive, c.KeepAliveMax = 200*time.Millisecond, 3 })
 	cmd := n.peer(`

@@ -229,8 +229,8 @@ func TestWindowChangeBeforeTheShellDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A window without size, which clients without one send, and one beyond what a
-// terminal can have: the session goes on, and the next size holds.
+// A window without a size, which clients without one send, and one larger than a
+// terminal can be: the session continues, and the next size is applied.
 func TestWindowsOfNoSizeAndOfAny(t *testing.T) {
 	n := start(t)
 	ch, reqs, err := n.login(n.ann()).OpenChannel("session", nil)
@@ -330,8 +330,8 @@ func TestSignalsAndExitSignal(t *testing.T) {
 	}
 }
 
-// Answers that nobody has asked for, and messages for channels that there are
-// not, cost that connection at most.
+// Unsolicited replies, and messages for channels that do not exist, end at most that
+// connection.
 func TestS07AnswersThatNobodyAskedFor(t *testing.T) {
 	have(t, "python3")
 	if exec.Command(python, "-c", "import paramiko").Run() != nil {

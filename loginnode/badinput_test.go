@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// A source that hangs over one user refuses that login after a time, with the
-// reason in the log, and holds up nobody else meanwhile.
+// A source that hangs for one user refuses that login after a time, with the reason in
+// the log, and does not delay others in the meantime.
 func TestASourceThatHangs(t *testing.T) {
 	asked := make(chan bool, 16)
 	n := start(t, func(c *loginnode.Config) {
@@ -53,7 +53,7 @@ func TestASourceThatHangs(t *testing.T) {
 	}
 }
 
-// Broken lines cost the user whom they name, and nobody else.
+// Malformed lines affect only the users that they name.
 func TestMalformedSourcesCostOnlyTheirOwn(t *testing.T) {
 	n := start(t)
 	passwd := filepath.Join(n.dir, "passwd")
@@ -107,7 +107,7 @@ func TestFilesThatHang(t *testing.T) {
 	if got := run(t, before, "echo lives"); got != "lives" {
 		t.Errorf("a session of before: %q", got)
 	}
-	// The file server is there again: what has waited reads on.
+	// The file server is back: pending reads continue.
 	w, err := os.OpenFile(passwd, os.O_RDWR, 0)
 	n.must(err)
 	n.must(os.Remove(passwd))

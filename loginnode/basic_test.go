@@ -27,7 +27,7 @@ func TestExecRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// A server under nohup ignores SIGHUP; what it starts must not.
+// A server under nohup ignores SIGHUP; the programs that it starts must not.
 func TestSessionsIgnoreNoSignal(t *testing.T) {
 	n := start(t)
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTTOU)
@@ -63,7 +63,8 @@ func TestTerminalIsByteExact(t *testing.T) {
 	}
 }
 
-// Who did what, from where, with which key, how it ended and how much went by.
+// The log shows who did what, from where, with which key, how it ended and how many
+// bytes were transferred.
 func TestTheAuditLogSaysWhatWasDone(t *testing.T) {
 	n := start(t)
 	c := n.login(n.ann())

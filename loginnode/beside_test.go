@@ -24,15 +24,15 @@ import (
 
 const sshd = "/usr/sbin/sshd"
 
-// walker is a user whom the system knows, so that sshd serves the same one.
+// walker is a user that the system has, so that sshd can serve the same one.
 type walker struct {
 	*node
 	name, uid, home, sshdPort string
 }
 
-// TestBesideSSHD does what people do with ssh, scp, sftp, rsync and others, at
-// the login node and at sshd: output, complaints and exit codes are the same.
-// The scripts are in testdata/beside.
+// TestBesideSSHD runs common uses of ssh, scp, sftp, rsync and others with the login
+// node and with sshd: output, messages and exit codes are the same. The scripts are in
+// testdata/beside.
 func TestBesideSSHD(t *testing.T) {
 	needRoot(t)
 	if os.Getenv("BERTH_TEST_FULL") == "" {
@@ -77,8 +77,8 @@ func newWalker(t *testing.T) *walker {
 	return w
 }
 
-// startSSHD starts Debian's server with the same host key, and what the login
-// node does by default.
+// startSSHD starts Debian's server with the same host key, and the defaults of the
+// login node.
 func (w *walker) startSSHD(t *testing.T) {
 	t.Helper()
 	l := listenTCP(t)
@@ -138,8 +138,8 @@ func (w *walker) walk(t *testing.T, script, port string) string {
 		Replace("--- output\n" + out.String() + "--- complaints\n" + errs.String())
 }
 
-// endAll ends what the user has left running: it could still write to its home,
-// as a shell does whose terminal is gone.
+// endAll kills the remaining processes of the user, which could still write to the
+// home, like a shell without a terminal.
 func (w *walker) endAll(t *testing.T) {
 	t.Helper()
 	eventually(t, "the user's processes to end", func() bool {

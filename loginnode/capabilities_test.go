@@ -182,7 +182,7 @@ func hangup(t *testing.T, n *node) bool {
 		data, err := os.ReadFile(filepath.Join(n.dir, "audit"))
 		return err == nil && strings.HasSuffix(string(data), "}\n") && lastLogout(string(data))
 	})
-	for range 50 { // without the right nothing ever comes of it
+	for range 50 { // without the capability it never happens
 		if syscall.Kill(pid, 0) == syscall.ESRCH {
 			return true
 		}

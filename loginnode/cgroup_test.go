@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// cgroupParent is a folder of a cgroup2 hierarchy for the test alone. Where
-// there is none that can be written to, the test is skipped.
+// cgroupParent returns a folder of a cgroup2 hierarchy for this test. The test is
+// skipped if there is none that can be written.
 func cgroupParent(t *testing.T) string {
 	needRoot(t)
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
@@ -34,9 +34,9 @@ func cgroupParent(t *testing.T) string {
 	return ""
 }
 
-// All of a user's sessions run in the user's cgroup, from the first
-// instruction on, it goes with the last of them, and its limits hold where the
-// controllers are in that hierarchy.
+// All of a user's sessions run in the user's cgroup from the first instruction on. It
+// is removed after the last of them, and its limits apply if the controllers are in
+// that hierarchy.
 func TestSessionsRunInTheUsersCgroup(t *testing.T) {
 	parent := cgroupParent(t)
 	groups := &session.Cgroups{Parent: parent, CPU: "20000 100000", Memory: "64M", PIDs: "16"}
@@ -74,8 +74,8 @@ func TestSessionsRunInTheUsersCgroup(t *testing.T) {
 	}
 }
 
-// A server that lives in the delegated group itself makes room there: a group
-// with processes hands on no controllers.
+// A server in the delegated group itself moves to a child: a group with processes
+// cannot enable controllers for its children.
 func TestADelegatedGroupIsMadeReady(t *testing.T) {
 	parent := cgroupParent(t)
 	groups := &session.Cgroups{Parent: parent, PIDs: "64"}

@@ -26,7 +26,7 @@ func (n *node) output2(cmd *exec.Cmd) string {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	cmd.WaitDelay = 5 * time.Second
-	if cmd.SysProcAttr == nil { // no terminal to ask for a password on
+	if cmd.SysProcAttr == nil { // no terminal on which ssh could ask for a password
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
 	giveUp := time.AfterFunc(2*deadline, func() { _ = cmd.Process.Kill() })

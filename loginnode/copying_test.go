@@ -46,8 +46,8 @@ func (n *node) owner(name string, p *person) {
 	}
 }
 
-// Users whom only the cluster knows have no name on the system, without which
-// OpenSSH's sftp-server ends at once.
+// Users that exist only in the cluster have no name on the system, without which
+// OpenSSH's sftp-server exits at once.
 func TestSFTPWithoutAName(t *testing.T) {
 	needRoot(t)
 	var n *node
@@ -122,9 +122,9 @@ func TestS13CopyingFiles(t *testing.T) {
 	}
 }
 
-// nothingOfOthers: what serves sftp is a process with the user's rights and no
-// others, which neither writes where the user may not, nor makes a program that
-// runs as somebody else, nor a device.
+// nothingOfOthers checks that the process of sftp has only the permissions of the user:
+// it cannot write where the user may not, nor create a set-uid program of another user
+// or a device.
 func (n *node) nothingOfOthers(t *testing.T) {
 	t.Helper()
 	ann := n.ann()

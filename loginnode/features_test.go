@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// The page for administrators says what is there and which test would notice
-// if it were not.
+// The page for administrators lists the features and the tests that fail without them.
 func TestTheTableOfFeaturesNamesRealTests(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// token is a FIDO authenticator in software (PROTOCOL.u2f): it says in its
-// signatures whether somebody touched it.
+// token is a FIDO authenticator in software (PROTOCOL.u2f): its signatures say whether
+// it was touched.
 type token struct {
 	public    ssh.PublicKey
 	algorithm string

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A user's fork bomb ends at that user's limit: another logs in and runs commands
-// all the while. It runs in a cgroup of the test's that bounds it, should the login
-// node not.
+// A user's fork bomb ends at that user's limit: another user can log in and run
+// commands all the time. It runs in a cgroup of the test that limits it if the login
+// node does not.
 func TestAForkBombIsItsUsersOwn(t *testing.T) {
 	needRoot(t)
 	group := boundedGroup(t, 400)
@@ -63,8 +63,7 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 // bombLimit is the limit of processes in the test.
 const bombLimit = 100
 
-// boundedGroup makes a cgroup, of version 1 or 2, in which at most so many
-// processes live.
+// boundedGroup creates a cgroup, of version 1 or 2, with a limit of processes.
 func boundedGroup(t *testing.T, most int) string {
 	t.Helper()
 	for _, root := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
@@ -105,7 +104,8 @@ func processesOf(group string, uid int) (count int) {
 	return count
 }
 
-// emptyGroup ends all processes of a group: no more may be made meanwhile.
+// emptyGroup kills all processes of a group, in which no more may be created in the
+// meantime.
 func emptyGroup(t *testing.T, group string) {
 	t.Helper()
 	_ = os.WriteFile(filepath.Join(group, "pids.max"), []byte("0"), 0o644)
@@ -118,7 +118,7 @@ func emptyGroup(t *testing.T, group string) {
 	})
 }
 
-// slowest returns the longest of ten logins with a command that makes a process.
+// slowest returns the longest of ten logins with a command that starts a process.
 func slowest(n *node, p *person) (most time.Duration) {
 	n.t.Helper()
 	for range 10 {

@@ -47,8 +47,8 @@ type identified struct{ ssh.Conn }
 
 func (identified) SessionID() []byte { return []byte("session") }
 
-// Whatever a client asks to have proven: what is signed names this connection
-// and a host key, and nothing else.
+// For any proof that a client requests: the signed data has this connection and a host
+// key, and nothing else.
 func FuzzProve(f *testing.F) {
 	s, c := fuzzed(f)
 	own := s.cfg.HostKeys[0].PublicKey()
@@ -82,7 +82,7 @@ func FuzzProve(f *testing.F) {
 	})
 }
 
-// What a gateway may send to a server in a pod. Malformed, it changes nothing.
+// The requests of a gateway to a server in a pod. Malformed ones have no effect.
 func FuzzFromGateway(f *testing.F) {
 	f.Add(requestAdmit, []byte(`{"Conn":"1","From":"192.0.2.1:22","Options":{"NoPTY":true}}`))
 	f.Add(requestAdmit, []byte(`{"Inside":{"Command":["srun","%E"]}}`))
@@ -114,8 +114,8 @@ func FuzzFromGateway(f *testing.F) {
 	})
 }
 
-// What passes through on its way between a client and a pod is looked at for
-// the log and the metrics, whose names nobody else chooses.
+// Messages between a client and a pod are parsed for the log and the metrics, in which
+// clients cannot choose names.
 func FuzzRelayed(f *testing.F) {
 	f.Add("exec", []byte("\x00\x00\x00\x02ls"), "exit-status", []byte("\x00\x00\x00\x07"))
 	f.Add("subsystem", []byte("\x00\x00\x00\x04sftp"), "exit-signal", []byte("\x00\x00\x00\x04TERM\x00"))

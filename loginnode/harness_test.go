@@ -31,7 +31,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// deadline is how long a test waits for what has to come.
+// deadline is how long a test waits for an expected event.
 const deadline = 60 * time.Second
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ const asProgram = "as-loginnode"
 // machine do not meet.
 var firstUID = 61000 + os.Getpid()%1000*4
 
-// runTests removes what nameUsers made.
+// runTests removes what nameUsers created.
 func runTests(m *testing.M) int {
 	defer func() {
 		for _, name := range named {
@@ -96,9 +96,9 @@ type person struct {
 	keyFile string
 }
 
-// node is a login node on loopback with users of its own, who are in no file
-// of the machine. As root there are several, with uids nobody else has;
-// otherwise there is only oneself.
+// node is a login node on loopback with its own users, who are in no file of the
+// machine. As root there are several, with unused uids; otherwise there is only the
+// current user.
 type node struct {
 	t      testing.TB
 	dir    string
@@ -123,7 +123,7 @@ func needRoot(t testing.TB) {
 func start(t testing.TB, change ...func(*loginnode.Config)) *node {
 	t.Helper()
 	nameOnce.Do(nameUsers)
-	// Not t.TempDir: users have to get through it.
+	// Not t.TempDir: users have to access it.
 	dir, err := os.MkdirTemp("", "loginnode")
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func (n *node) addUsers() {
 	n.must(os.WriteFile(filepath.Join(n.dir, "group"), []byte(group.String()), 0o644))
 }
 
-// writeKey makes a key that the real clients can read.
+// writeKey writes a key for the real clients.
 func (n *node) writeKey(name string) (ssh.Signer, string) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	n.must(err)
@@ -259,7 +259,8 @@ func (n *node) dial(user string, keys ...ssh.Signer) (*ssh.Client, error) {
 	})
 }
 
-// refused tells whether a client was refused and told that, and nothing of why.
+// refused reports whether a client was refused with the usual message, without the
+// reason.
 func refused(err error) bool {
 	const plain = "ssh: handshake failed: ssh: unable to authenticate, attempted methods [none publickey], no supported methods remain"
 	return err != nil && err.Error() == plain
@@ -273,7 +274,7 @@ func (n *node) login(p *person) *ssh.Client {
 	return c
 }
 
-// output is what a command says on stdout over an own connection of Go's client.
+// output returns the stdout of a command over a separate connection of Go's client.
 func (n *node) output(p *person, command string) string {
 	n.t.Helper()
 	return run(n.t, n.login(p), command)
@@ -286,7 +287,7 @@ func run(t testing.TB, c *ssh.Client, command string) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	// What the login node says of a pod that starts slowly goes to stderr.
+	// The login node announces a pod that starts slowly on stderr.
 	var said strings.Builder
 	s.Stderr = &said
 	out, err := s.Output(command)
@@ -318,7 +319,7 @@ func (n *node) port() string {
 	return port
 }
 
-// tool is a program of OpenSSH's with the options that make it use this node.
+// tool returns a command of OpenSSH with the options for this node.
 func (n *node) tool(program string, p *person, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	n.t.Cleanup(cancel)
@@ -365,7 +366,7 @@ func (r *records) log(text string) {
 	r.logs = append(r.logs, text)
 }
 
-// logged tells whether the authentication said something like this.
+// logged reports whether authentication has logged such a message.
 func (r *records) logged(part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

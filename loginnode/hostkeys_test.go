@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode"
 )
 
-// A client that knows the key of today learns the one of tomorrow, with proof,
-// and meets it without a question: OpenSSH with UpdateHostKeys.
+// A client that knows the present key learns the next one, with a proof, and accepts it
+// without a question: OpenSSH with UpdateHostKeys.
 func TestHostKeysRotate(t *testing.T) {
 	have(t, "ssh")
 	next := newKey(t)

@@ -39,8 +39,8 @@ func network(t *testing.T, n *node, p *person) (pid string) {
 	return pid
 }
 
-// connector is a command line that connects into a job: this program, where
-// users get at it.
+// connector is a command line that connects into a job: this program, where users can
+// run it.
 func connector(t *testing.T, c *loginnode.Config) string {
 	t.Helper()
 	program := filepath.Join(filepath.Dir(c.RunDir), "connect")
@@ -121,7 +121,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 	})
 }
 
-// The way to the nodes of one's jobs goes through one's pod.
+// Connections to the nodes of a user's jobs go through the user's pod.
 func TestNodesThroughAPod(t *testing.T) {
 	n, _ := withPods(t, func(c *loginnode.Config) {
 		connect := `test "$IN_JOB" = 77 && exec ` + connector(t, c)

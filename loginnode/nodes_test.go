@@ -76,7 +76,7 @@ func combined(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// stdout is what the command, which must succeed, says there.
+// stdout returns the stdout of the command, which must succeed.
 func stdout(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var said strings.Builder
@@ -173,8 +173,8 @@ func inner(c *ssh.Client, n *node, user string, keys ...ssh.Signer) (*ssh.Client
 	return ssh.NewClient(sc, chans, reqs), nil
 }
 
-// Only the user whose connection it is gets to the node, with a key of that
-// user's, and with what that key may do.
+// Only the user of the outer connection reaches the node, with one of that user's keys
+// and its restrictions.
 func TestTheWayToANodeIsTheUsersOwn(t *testing.T) {
 	needRoot(t)
 	n := withNodes(t)
@@ -252,7 +252,7 @@ func TestForwardingToANode(t *testing.T) {
 	}
 }
 
-// A drain waits for who is on a node, and the outer connection's end ends it.
+// A drain waits for users on a node, and the end of the outer connection ends it.
 func TestSessionsOnNodesEndWithTheirConnection(t *testing.T) {
 	n := withNodes(t)
 	outer := n.login(n.ann())

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// What the server offers, read off the wire, is this and nothing else, the
-// post-quantum key exchange first.
+// The server offers exactly these algorithms, as read from the wire, the post-quantum
+// key exchange first.
 func TestS05WhatIsOffered(t *testing.T) {
 	n := start(t)
 	conn := dialRaw(t, n.addr)
@@ -56,8 +56,8 @@ func TestS05WhatIsOffered(t *testing.T) {
 	}
 }
 
-// No signature with SHA-1 by a user's key, and none is asked for; an RSA key
-// signs with SHA-2.
+// No signature with SHA-1 by a user's key is accepted or requested; an RSA key signs
+// with SHA-2.
 func TestS05SignaturesOfUsers(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)
@@ -99,8 +99,8 @@ func TestS05SignaturesOfUsers(t *testing.T) {
 	}
 }
 
-// A client that comes with its list at once, or byte by byte, or waits for the
-// server's: it gets in, by the cipher that is faster of those that it likes.
+// A client that sends its list at once, or byte by byte, or waits for that of the
+// server: it logs in, with the faster one of the ciphers that it prefers.
 func TestClientsThatSpeakFirstOrLast(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/oidc"
 )
 
-// provider is a small OpenID provider that knows the device flow (RFC 8628).
+// provider is a small OpenID provider with the device flow (RFC 8628).
 type provider struct {
 	*httptest.Server
 	t   *testing.T
@@ -35,7 +35,7 @@ type provider struct {
 	token   func(map[string]any) string
 	claims  map[string]any
 	polls   []time.Time
-	url     string // what the user is shown
+	url     string // shown to the user
 }
 
 func newProvider(t *testing.T) *provider {
@@ -109,7 +109,7 @@ func (p *provider) signed(key *ecdsa.PrivateKey) func(map[string]any) string {
 	}
 }
 
-// unsigned makes tokens that say that they need no signature.
+// unsigned returns tokens whose header says that they need no signature.
 func unsigned(claims map[string]any) string {
 	body, _ := json.Marshal(claims)
 	encode := base64.RawURLEncoding.EncodeToString
@@ -145,8 +145,8 @@ func (n *node) device(user string) (*ssh.Client, string, error) {
 	return c, shown.String(), err
 }
 
-// With OpenSSH's client: address and code are shown, and the login goes on by
-// itself once somebody has logged in at the provider.
+// OpenSSH's client shows address and code, and the login continues by itself once the
+// user has logged in at the provider.
 func TestDeviceLogin(t *testing.T) {
 	have(t, "ssh")
 	p := newProvider(t)
@@ -172,18 +172,18 @@ func TestDeviceLogin(t *testing.T) {
 	if len(p.polls) != 4 {
 		t.Errorf("%d polls", len(p.polls))
 	}
-	// slow_down means five seconds more from then on (RFC 8628, 3.5).
+	// slow_down adds five seconds to the interval (RFC 8628, 3.5).
 	if gap := p.polls[3].Sub(p.polls[2]); gap < 5*time.Second {
 		t.Errorf("after slow_down the next question came after %v", gap)
 	}
-	// Keys go on working beside it.
+	// Keys still work, too.
 	if out := n.output(n.ann(), "echo by key"); out != "by key" {
 		t.Error(out)
 	}
 }
 
-// Tokens that are not for this server, this provider, this time or this user
-// let nobody in.
+// Tokens that are not for this server, this provider, this time or this user are
+// refused.
 func TestDeviceLoginRefuses(t *testing.T) {
 	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -261,7 +261,7 @@ func TestDeviceLoginMapsNames(t *testing.T) {
 	}
 }
 
-// What the provider writes does not steer the terminal.
+// Texts of the provider do not control the terminal.
 func TestAProvidersTextIsHarmless(t *testing.T) {
 	p := newProvider(t)
 	p.url = "http://x/\x1b]52;c;UFdORUQ=\x07\u202e"
@@ -276,7 +276,7 @@ func TestAProvidersTextIsHarmless(t *testing.T) {
 	}
 }
 
-// A client that goes away, or waits for too long, costs nothing for long.
+// A client that disconnects, or waits for too long, uses no resources for long.
 func TestDeviceLoginEnds(t *testing.T) {
 	p := newProvider(t)
 	for range 1000 {

@@ -203,7 +203,7 @@ func answerOnce(l net.Listener) {
 	_, _ = io.WriteString(c, "got "+string(got))
 }
 
-// What a key may not do, it may not do in a pod either.
+// Restrictions of a key also apply in a pod.
 func TestOptionsOfKeysHoldInPods(t *testing.T) {
 	n, _ := withPods(t)
 	key := string(ssh.MarshalAuthorizedKey(n.ann().key.PublicKey()))
@@ -263,8 +263,8 @@ func TestAPodThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// Nobody but the gateway gets into a pod, whatever key of the user's or of
-// another pod's it has, and it serves nothing before it has heard for whom.
+// A pod accepts only its gateway, whatever key of the user's or of another pod's a
+// client has, and it serves nothing before it knows for which user.
 func TestAPodTakesItsGatewayOnly(t *testing.T) {
 	n, p := withPods(t)
 	u := n.ann().User
@@ -328,7 +328,7 @@ func TestAPodTakesItsGatewayOnly(t *testing.T) {
 	}
 }
 
-// An idle pod goes, one with a session stays, and the next login gets another.
+// An idle pod is deleted, one with a session stays, and the next login gets a new one.
 func TestIdlePodsGo(t *testing.T) {
 	n, p := withPods(t, func(c *loginnode.Config) {
 		c.Pods.Idle, c.Pods.Poll = 300*time.Millisecond, 20*time.Millisecond
@@ -365,7 +365,7 @@ func TestIdlePodsGo(t *testing.T) {
 	}
 }
 
-// A pod that dies ends its connections, and the next login gets another.
+// A pod that dies ends its connections, and the next login gets a new one.
 func TestAPodThatDies(t *testing.T) {
 	n, p := withPods(t)
 	c := n.login(n.ann())
@@ -374,7 +374,7 @@ func TestAPodThatDies(t *testing.T) {
 	first := p.running["ann"]
 	p.mu.Unlock()
 	n.must(first.Process.Kill())
-	_ = c.Wait() // the client learns of it
+	_ = c.Wait() // the client notices it
 	_ = first.Wait()
 	if out := n.output(n.ann(), "echo again"); out != "again" {
 		t.Errorf("%q", out)

@@ -14,8 +14,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The program itself, told to end by SIGTERM: not ready at once, no new login,
-// a word on every terminal, the session left to its end, exit code 0.
+// The program itself, stopped with SIGTERM: it is not ready any more at once, refuses
+// new logins, writes a message to every terminal, lets the session finish, and exits
+// with 0.
 func TestTheProgramDrains(t *testing.T) {
 	n := start(t) // for its users and keys
 	_, host := n.writeKey("host")

@@ -100,7 +100,8 @@ func TestOneUIDHasOneNameAtATime(t *testing.T) {
 		r := n.audit.find(t, "refused")
 		return len(r) > 0 && r[0].User == "twin" && strings.Contains(r[0].Reason, "that of user ann")
 	})
-	// ann has gone; what the server still holds of hers is not the twin's.
+	// ann has disconnected; what the server still holds for her does not count for the
+	// twin.
 	ann.Close()
 	eventually(t, "the twin to get in or be refused, but never as ann", func() bool {
 		c, err := n.dial("twin", n.ann().key)

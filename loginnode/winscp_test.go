@@ -38,8 +38,8 @@ func (n *node) winSCP(p *person) *ssh.Client {
 	return c
 }
 
-// openAsPuTTY opens a session as PuTTY's code does: it tells that there will be one
-// channel, and measures the way with requests that a server must refuse.
+// openAsPuTTY opens a session like PuTTY: it announces that there will be one channel,
+// and measures the round trip with requests that a server must refuse.
 func (n *node) openAsPuTTY(c *ssh.Client) (ssh.Channel, func()) {
 	n.t.Helper()
 	ch, reqs, err := c.OpenChannel("session", nil)
@@ -61,7 +61,7 @@ const (
 	sftpRemove, sftpRealpath, sftpRename, sftpStatus, sftpHandle, sftpName = 13, 16, 18, 101, 102, 104
 )
 
-// rawSFTP is a client that sends what it likes.
+// rawSFTP is a client that sends arbitrary packets.
 type rawSFTP struct {
 	n    *node
 	ch   ssh.Channel
@@ -110,9 +110,8 @@ func (r *rawSFTP) answer(kind byte) []byte {
 // status reads how a request went.
 func (r *rawSFTP) status() uint32 { return binary.BigEndian.Uint32(r.answer(sftpStatus)) }
 
-// WinSCP's way with files: more than it can get is asked for at first, an
-// upload has another name until it is complete, and requests come many at a
-// time.
+// Transfers like WinSCP's: it first requests more than it can get, an upload has
+// another name until it is complete, and it sends many requests at a time.
 func TestWinSCPBySFTP(t *testing.T) {
 	have(t, "/usr/lib/openssh/sftp-server")
 	n := start(t)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The beginning of a packet is held until its rest comes: whatever a packet's
-// length and the cipher, it goes out, and whole.
+// The beginning of a packet is held until the rest is written. For any length and
+// cipher, packets are sent, and completely.
 func TestPacketsOfEveryLengthGoOut(t *testing.T) {
 	n := start(t)
 	for _, cipher := range []string{ssh.CipherChaCha20Poly1305, ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES128CTR, ssh.CipherAES256CTR} {

@@ -100,7 +100,9 @@ func (c *container) killFor(r *running, probe string, why error) {
 
 // repeat probes at the probe's period and calls report when as many consecutive results
 // agree as the thresholds require, until report returns false or ctx ends.
-func (c *container) repeat(ctx context.Context, r *running, pr *corev1.Probe, report func(healthy bool, why error) bool) {
+func (c *container) repeat(
+	ctx context.Context, r *running, pr *corev1.Probe, report func(healthy bool, why error) bool,
+) {
 	if !sleep(ctx, time.Duration(pr.InitialDelaySeconds)*time.Second) {
 		return
 	}

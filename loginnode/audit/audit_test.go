@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// Nothing that a client chooses can steer the terminal of who reads the logs,
-// nor fill the disk with one attempt.
+// No value that a client chooses can control the terminal of a reader of the logs, nor
+// fill the disk with one attempt.
 func TestLogsSteerNoTerminal(t *testing.T) {
 	const hostile = "a\x1b]52;c;x\x07\x7f\u009b2J\u202eb\u2066c\u2028\nd\u00e9"
 	var out bytes.Buffer

@@ -97,7 +97,7 @@ func TestMatchFrom(t *testing.T) {
 	}
 }
 
-// A list that OpenSSH's own tool has made.
+// A list created by OpenSSH's own tool.
 func TestRevokedKeys(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("needs ssh-keygen")

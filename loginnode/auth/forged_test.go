@@ -30,9 +30,9 @@ func forged(t *testing.T, authority ssh.PublicKey, signer ssh.Signer) *ssh.Certi
 	return cert
 }
 
-// What nobody has vouched for is put into no command's arguments: a
-// certificate that only says that a trusted authority has signed it starts
-// neither command, and the one that prints keys never sees its name.
+// Unverified values are not passed to commands as arguments: a certificate that only
+// names a trusted CA starts neither command, and the command for keys never gets its
+// name.
 func TestForgedCertificatesReachNoCommand(t *testing.T) {
 	dir, err := os.MkdirTemp("", "forged") // the command's user has to get through
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Whatever stands in a certificate: it lets somebody in only if an authority
-// that is trusted has signed it, it names a principal, and every critical
-// option is one that is enforced.
+// For any certificate: it is accepted only if a trusted CA has signed it, it names a
+// principal, and every critical option is enforced.
 func FuzzCertificate(f *testing.F) {
 	ca, key := newKey(f), newKey(f)
 	a := Attempt{User: "ann", Source: netip.MustParseAddr("192.0.2.1"), Now: time.Now()}
@@ -35,7 +34,7 @@ func FuzzCertificate(f *testing.F) {
 		if !signed {
 			cert.Signature.Blob = append(junk, cert.Signature.Blob...)
 		}
-		// As it comes over the network.
+		// As received over the network.
 		parsed, err := ssh.ParsePublicKey(cert.Marshal())
 		if err != nil {
 			return
@@ -61,8 +60,8 @@ func FuzzCertificate(f *testing.F) {
 	})
 }
 
-// Who is found in files of users is who was asked for, and alone with the uid;
-// and a group file gives nobody a group whose line does not name the user.
+// A look-up in files of users finds only the requested user, and only if no other user
+// has the uid; a group file adds no group whose line does not name the user.
 func FuzzFiles(f *testing.F) {
 	f.Add("ann:x:1:1::/:/bin/sh\nbob:x:1:1::/:/bin/sh\n", "g:x:5:ann,bob\n")
 	f.Add("ann:x:1:1::/:/bin/sh", "g:x:4294967295:ann\n:::ann\n")
@@ -103,7 +102,7 @@ func FuzzPrincipals(f *testing.F) {
 	})
 }
 
-// A pattern that begins with ! never lets anybody in.
+// A pattern that begins with ! never accepts an address.
 func FuzzMatchFrom(f *testing.F) {
 	f.Add("10.0.0.0/8,!10.1.0.0/16", "10.1.2.3")
 	f.Add("*", "::ffff:192.0.2.1")

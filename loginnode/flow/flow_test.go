@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// uneven gives a text in pieces of any size, and notes how much was asked for.
+// uneven is a reader that returns a text in pieces of any size, and records the
+// requested sizes.
 type uneven struct {
 	rest  []byte
 	dice  *rand.Rand

@@ -81,7 +81,7 @@ func (a *asking) Reject(ssh.RejectionReason, string) error { a.rejected = true; 
 func (a *asking) ChannelType() string                      { return "" }
 func (a *asking) ExtraData() []byte                        { return a.payload }
 
-// A key that may open and listen to nothing gets nothing, however it asks.
+// A key without permission to forward and listen gets neither, whatever it requests.
 func FuzzRequests(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x09127.0.0.1\x00\x00\x00\x16\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("\x00\x00\x00\x04/tmp\x00\x00\x00\x00\x00\x00\x00\x00"))

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A token's claims are the provider's: whatever they hold, a name comes out
-// only where the pattern matches from end to end and the email is verified.
+// The claims of a token come from the provider: for any claims, a name is accepted only
+// if the whole pattern matches and the email is verified.
 func FuzzClaims(f *testing.F) {
 	for _, s := range []string{
 		`{"email":"ann@example.org","email_verified":true,"groups":["hpc"]}`,
@@ -44,7 +44,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// What the provider has written is shown in somebody's terminal.
+// Texts of the provider are shown in a user's terminal.
 func FuzzInvitation(f *testing.F) {
 	f.Add("https://login.example.org/device", "WDJB-MJHT", "")
 	f.Add("\x1b]52;c;aGk=\a", "\u202eABCD", "\u009b2J")

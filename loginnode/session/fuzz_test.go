@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Whatever a client asks to run and to have in its environment: a key that is
-// bound to a command runs that one, and no variable is there that is not on the
-// list or the server's own.
+// For any command and environment that a client requests: a key that is bound to a
+// command runs that one, and no variable is set that is neither on the list nor the
+// server's own.
 func FuzzSpec(f *testing.F) {
 	f.Add("id", "LC_ALL", "C", "xterm", true, "exec")
 	f.Add("a\x00b", "LD_PRELOAD", "x", "a\nLD_PRELOAD=x", false, "exec")

@@ -31,8 +31,8 @@ func masks(t *testing.T) (ignored, caught uint64) {
 	return ignored, caught
 }
 
-// A session's child neither ignores nor catches what ends a program, before it
-// becomes the user's shell: what it catches may be lost on the way.
+// The child of a session neither ignores nor catches signals that end a program, before
+// it becomes the user's shell: a caught signal could be lost in between.
 func TestTheChildHeedsSignals(t *testing.T) {
 	if os.Getenv("BERTH_TEST_CHILD") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// somebody is a user who may get through dir.
+// somebody is a user who may access dir.
 func somebody(t *testing.T) (u *auth.User, dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "home")
@@ -66,8 +66,8 @@ func TestHomesAppearComplete(t *testing.T) {
 	}
 }
 
-// What others have put where the home is to be is not followed, and not given
-// to the user.
+// If another user has put something where the home will be, it is not followed, and not
+// given to the user.
 func TestHomesTakeThePlaceOfNothing(t *testing.T) {
 	u, dir := somebody(t)
 	elsewhere := filepath.Join(dir, "elsewhere")

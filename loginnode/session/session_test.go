@@ -39,8 +39,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// A folder of an ordinary file system has no cgroup files, and they must not
-// be made there.
+// A folder of an ordinary file system has no cgroup files, and they must not be created
+// there.
 func TestCgroupsDoNotPretend(t *testing.T) {
 	dir := t.TempDir()
 	c := Cgroups{Parent: dir, Memory: "1G"}

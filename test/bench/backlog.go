@@ -16,10 +16,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// The suite "backlog" has pods wait that exist before the scheduler does: a
-// cluster of nodes that are not real and without a scheduler, then the process
-// of Berth's scheduler, or kube-scheduler's. Nothing but scheduling goes on
-// meanwhile: nobody says of the pods that they run.
+// The suite "backlog" starts a cluster of simulated nodes without a scheduler and
+// creates pods. Then it starts the process of Berth's scheduler, or kube-scheduler.
+// Only scheduling happens in the meantime: the nodes do not report the pods as running.
 var backlogMarks = marks{"<!-- backlog: written by make bench-kwok -->\n", "<!-- end of backlog -->\n"}
 
 const backlogPods = 3000
@@ -31,7 +30,7 @@ var backlogs = []load{
 	{"3,000 pods, each by itself", backlogPods, 0},
 }
 
-// cleared is what came of a backlog.
+// cleared is the result of one backlog.
 type cleared struct {
 	rate  float64 // pods a second, from the start of the scheduler's process to the last binding
 	steep float64 // the same from the first binding that was seen
@@ -147,7 +146,7 @@ func schedulerOf(by, bin, state string) (*exec.Cmd, error) {
 	return exec.Command(filepath.Join(bin, "scheduler"), strings.Fields(string(args))...), nil
 }
 
-// clearedBy starts the scheduler and waits until every pod is bound.
+// clearedBy starts the scheduler and waits until all pods are bound.
 func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int) (cleared, error) {
 	var said bytes.Buffer
 	scheduler.Stdout, scheduler.Stderr = &said, &said

@@ -29,7 +29,7 @@ type fleet struct {
 
 	mu          sync.Mutex
 	bound       map[types.UID]bool
-	first, last time.Time // when the first and the last pod were seen bound
+	first, last time.Time // when the first and the last binding were seen
 }
 
 const (
@@ -52,8 +52,8 @@ func newFleet(kubeconfig string, nodes int) (*fleet, error) {
 	return &fleet{client: client, nodes: nodes, play: make(chan *corev1.Pod, 1<<16), bound: map[types.UID]bool{}}, nil
 }
 
-// start makes the nodes and the namespace, keeps the nodes alive, and watches the
-// pods until ctx ends.
+// start creates the nodes and the namespace, renews the leases of the nodes, and
+// watches the pods until ctx ends.
 func (f *fleet) start(ctx context.Context) error {
 	names := make([]string, f.nodes)
 	for i := range names {
@@ -93,7 +93,7 @@ func (f *fleet) start(ctx context.Context) error {
 	return nil
 }
 
-// playAll says of bound pods that they run until ctx ends.
+// playAll reports bound pods as running until ctx ends.
 func (f *fleet) playAll(ctx context.Context) {
 	for range fleetWorkers {
 		go f.playPods(ctx)
@@ -135,7 +135,7 @@ func (f *fleet) renew(ctx context.Context, name string) error {
 	return nil
 }
 
-// follow notes which pods are bound.
+// follow records which pods are bound.
 func (f *fleet) follow(o any) {
 	p, ok := o.(*corev1.Pod)
 	if !ok || p.Spec.NodeName == "" {
@@ -155,7 +155,7 @@ func (f *fleet) follow(o any) {
 	}
 }
 
-// playPods says that pods run.
+// playPods reports pods as running.
 func (f *fleet) playPods(ctx context.Context) {
 	for {
 		select {
@@ -174,7 +174,7 @@ func (f *fleet) playPods(ctx context.Context) {
 	}
 }
 
-// ready says how many nodes the cluster takes for alive.
+// ready returns the number of nodes that are Ready.
 func (f *fleet) ready(ctx context.Context) string {
 	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -191,14 +191,14 @@ func (f *fleet) ready(ctx context.Context) string {
 	return fmt.Sprintf("%d of %d nodes are ready", n, f.nodes)
 }
 
-// count is how many pods were seen bound since the last clearing.
+// count returns how many pods were seen bound since the last reset.
 func (f *fleet) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.bound)
 }
 
-// span is when the first of them was seen bound, and when the last.
+// span returns when the first and the last of them were seen bound.
 func (f *fleet) span() (first, last time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

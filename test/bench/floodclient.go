@@ -105,7 +105,7 @@ func (c *apiClient) do(ctx context.Context, method, path string, body []byte) (i
 	return resp.StatusCode, err
 }
 
-// get reads an answer of the administrator's.
+// get returns an answer to the administrator.
 func (c *apiClient) get(ctx context.Context, path string) ([]byte, error) {
 	resp, err := c.open(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *apiClient) get(ctx context.Context, path string) ([]byte, error) {
 	return text, err
 }
 
-// heap is what the process's heap held after the last collection, in bytes: half
-// of what it may grow to before the next (GOGC=100).
+// heap returns the size of the process's heap after the last collection, in bytes: half
+// of the size at which the next one starts (GOGC=100).
 func (c *apiClient) heap(ctx context.Context) (int64, error) {
 	text, err := c.get(ctx, "/metrics")
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *apiClient) heap(ctx context.Context) (int64, error) {
 	return int64(n / 2), err
 }
 
-// fill submits so many jobs for the user.
+// fill submits that number of jobs for the user.
 func (c *apiClient) fill(ctx context.Context, user string, n int, hold bool) error {
 	next := make(chan int)
 	errs := make([]error, submitters)
@@ -169,7 +169,7 @@ var packer = func() *zstd.Encoder {
 	return z
 }()
 
-// newBatchJob is a submission whose script has so many bytes that do not
+// newBatchJob returns a submission whose script has that number of bytes, which do not
 // compress.
 func newBatchJob(name string, hold bool, noise int) []byte {
 	random := make([]byte, noise)

@@ -64,7 +64,7 @@ func (b *floodBench) plans(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// planMean has plans made by changing jobs, and returns their mean time.
+// planMean causes plans by changing jobs, and returns their mean time.
 func (b *floodBench) planMean(ctx context.Context) (time.Duration, error) {
 	stats := func() (*status.PlanStats, error) {
 		text, err := b.client.get(ctx, wire.QueueRoot+"/statistics")

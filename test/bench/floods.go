@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// The suite floods: one user sends as many requests as it can, in one way after
-// another, and another user works. The client of the flood is a process of its
-// own (floodclient.go) with nice 19, so that what the other user notices is what the
-// service does, not what the client takes of the processors.
+// The suite floods: one user sends as many requests as possible, of one kind after the
+// other, while another user works. The client of the flood is a separate process
+// (floodclient.go) with nice 19, so that the other user is affected by the service and
+// not by the client.
 
 var floodsMarks = marks{"<!-- floods: written by make bench-floods -->\n", "<!-- end of floods -->\n"}
 
@@ -54,7 +54,7 @@ type floodRow struct {
 	during     calls
 	calmGrowth int64 // of the process's memory while only the quiet user worked, bytes
 	growth     int64 // of the process's memory during the flood
-	heap       int64 // of its live heap, from before to the end of it
+	heap       int64 // growth of its live heap during the flood
 	requests   string
 }
 
@@ -119,7 +119,7 @@ func benchFloods(ctx context.Context, o options) error {
 	return floodsMarks.replace(o.page, text)
 }
 
-// makeUser makes a user of the machine for the time of the run.
+// makeUser creates a user of the machine for the duration of the run.
 func makeUser(u *floodUser, name string) (remove func(), err error) {
 	u.name = name + strconv.Itoa(os.Getpid()%10000)
 	if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash",
@@ -238,7 +238,7 @@ func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
 // work runs each of the quiet user's commands: squeue and sbatch n times, srun
 // a third as often, which takes longer.
 func (b *floodBench) work(ctx context.Context, n int, into ...calls) error {
-	// What is left of the one before is done first.
+	// Work that the previous flood has left is finished first.
 	if err := settled(ctx); err != nil {
 		return err
 	}
@@ -274,8 +274,8 @@ func settled(ctx context.Context) error {
 	}
 }
 
-// startFlood starts the client of the flood with the lowest priority; stop ends
-// it and returns what it counted.
+// startFlood starts the client of the flood with the lowest priority; stop ends it and
+// returns its counts.
 func (b *floodBench) startFlood(ctx context.Context, kind floodKind) (stop func() string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -299,8 +299,8 @@ func (b *floodBench) startFlood(ctx context.Context, kind floodKind) (stop func(
 	}), nil
 }
 
-// watchMemory follows the resident memory of the cluster's process; the
-// function returned ends that and tells by how much it grew at most.
+// watchMemory follows the resident memory of the cluster's process; the returned
+// function stops that and returns the largest growth.
 func (b *floodBench) watchMemory(ctx context.Context) (grown func() int64) {
 	first := b.resident()
 	most := first
@@ -339,7 +339,7 @@ func p99(s samples) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*99/100)]
 }
 
-// table is what was measured, a row a flood.
+// table returns the results, a row for each flood.
 func (b *floodBench) table() string {
 	var t strings.Builder
 	t.WriteString("| one user's flood | `squeue --me` | `sbatch` | `srun true` | memory | live heap | the flood's answers |\n|---|---|---|---|---|---|---|\n")

@@ -1,8 +1,9 @@
-// Command bench measures a local Berth cluster, and beside it the Slurm that
-// runs on the same machine if there is one, and writes the table of
-// docs/performance.md. "make bench" builds and runs it.
+// Command bench measures a local Berth cluster and, if Slurm runs on the same machine,
+// Slurm as well, and writes the table of docs/performance.md. "make bench" builds and
+// runs it.
 //
-// It measures; it judges nothing. Ratios count: times differ between machines.
+// It only measures and never fails because of a result. Ratios matter, because times
+// differ between machines.
 package main
 
 import (
@@ -46,14 +47,15 @@ type options struct {
 	repeat                  int
 }
 
-// suite is what is measured on one cluster.
+// suite is a set of measurements of one cluster.
 type suite struct {
 	name     string
 	up       []string // flags of berth up
 	ups      int      // how often the start of a cluster is measured
 	marks    marks    // where its table stands
 	measures []measure
-	// after tells more of Berth's cluster, in lines below the table; nil: nothing.
+	// after returns more results of Berth's cluster, for lines below the table; nil:
+	// none.
 	after func(ctx context.Context, s *system) (string, error)
 }
 

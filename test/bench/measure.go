@@ -122,7 +122,7 @@ func stepOn(nodes int) func(context.Context, *system, int) (samples, error) {
 	}
 }
 
-// microseconds reads what a script timed.
+// microseconds parses the times that a script measured.
 func microseconds(text string) (samples, error) {
 	var all samples
 	for _, line := range strings.Fields(strings.TrimSuffix(text, "end\n")) {

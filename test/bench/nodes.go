@@ -22,7 +22,7 @@ var nodesSuite = suite{
 
 const manyNodes, manyRunning = 1000, 1000
 
-// sinfoCall is measured where there are so many nodes.
+// sinfoCall is measured with this number of nodes.
 func sinfoCall(ctx context.Context, s *system, n int) (samples, error) {
 	nodes, err := s.output(ctx, "sinfo", "-h", "-N", "-o", "%N")
 	if err != nil || strings.Count(nodes, "\n")+1 < manyNodes {
@@ -34,7 +34,7 @@ func sinfoCall(ctx context.Context, s *system, n int) (samples, error) {
 	})
 }
 
-// squeueRunning is measured where so many jobs can run.
+// squeueRunning is measured if this number of jobs can run.
 func squeueRunning(ctx context.Context, s *system, n int) (samples, error) {
 	cpus, err := s.output(ctx, "sinfo", "-h", "-o", "%C")
 	var idle, all int

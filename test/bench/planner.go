@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The suite "planner" needs no cluster: it runs Go's benchmarks of the planner
-// and writes what they report into the page.
+// The suite "planner" needs no cluster: it runs Go's benchmarks of the planner and
+// writes their results into the page.
 var plannerMarks = marks{"<!-- planner: written by make bench-sched -->\n", "<!-- end of planner -->\n"}
 
 // figure is one row: a value that a benchmark reports under a unit.

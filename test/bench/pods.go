@@ -20,16 +20,16 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// The suite "pods" has the same pods bound by kube-scheduler's default profile
-// and by Berth's, in the same cluster, in turns. Its nodes are not real.
+// The suite "pods" lets kube-scheduler's default profile and Berth's bind the same pods
+// in the same cluster, alternately. Its nodes are simulated.
 var podsMarks = marks{"<!-- pods: written by make bench-kwok -->\n", "<!-- end of pods -->\n"}
 
 const (
 	podNodes  = 1000
 	podRounds = 3
 	podWait   = 5 * time.Minute
-	// podSettle is how long after the last binding what is written later may
-	// take: its processor time counts.
+	// podSettle is how long after the last binding the processor time of later writes
+	// is included.
 	podSettle = 8 * time.Second
 )
 
@@ -51,11 +51,11 @@ func named(all []load, text string) []load {
 	return slices.DeleteFunc(slices.Clone(all), func(l load) bool { return !strings.Contains(l.what+"$", text) })
 }
 
-// bound is what came of a load.
+// bound is the result of one load.
 type bound struct {
 	rate    float64 // pods a second, from the first submission to the last binding
 	cpu     float64 // ms of the cluster's processor time for each pod, until all is written
-	made    float64 // ms until the last pod was made
+	made    float64 // ms until the last pod was created
 	decided samples // from the job's coming into the queue to the decision where it runs, of each
 }
 
@@ -147,7 +147,7 @@ func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string,
 	return t.String(), nil
 }
 
-// bind has a load come, waits until every pod is bound, and takes it away.
+// bind creates the pods of a load, waits until all of them are bound, and deletes them.
 func (b *podBench) bind(ctx context.Context, l load, scheduler string) (bound, error) {
 	b.round++
 	if err := b.makeGroups(ctx, l); err != nil {
@@ -215,7 +215,7 @@ func (b *podBench) makePods(ctx context.Context, l load, scheduler string) error
 	})
 }
 
-// await waits until so many pods were seen bound.
+// await waits until that number of pods were seen bound.
 func (b *podBench) await(ctx context.Context, began time.Time, pods int) error {
 	for n := b.count(); n < pods; n = b.count() {
 		if time.Since(began) > podWait || ctx.Err() != nil {
@@ -226,8 +226,8 @@ func (b *podBench) await(ctx context.Context, began time.Time, pods int) error {
 	return nil
 }
 
-// decisions is how long each job that came since began waited for the decision
-// where it runs, which its history has; its start is when all its pods are bound.
+// decisions returns for each job since began how long it waited for its placement,
+// according to its history; it starts when all of its pods are bound.
 func (b *podBench) decisions(ctx context.Context, began time.Time) (samples, error) {
 	data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces",
 		fleetNamespace, "batchjobs").

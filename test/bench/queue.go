@@ -59,7 +59,7 @@ func shortArray(ctx context.Context, s *system, _ int) (samples, error) {
 	return samples{time.Since(start)}, err
 }
 
-// squeueOf times squeue when so many jobs wait.
+// squeueOf measures squeue with that number of pending jobs.
 func squeueOf(jobs int, args ...string) func(context.Context, *system, int) (samples, error) {
 	return func(ctx context.Context, s *system, n int) (samples, error) {
 		if _, err := fill(ctx, s, jobs); err != nil {
@@ -72,8 +72,8 @@ func squeueOf(jobs int, args ...string) func(context.Context, *system, int) (sam
 	}
 }
 
-// growQueue fills the queue with several submitters at once and tells how
-// long it took for each job, all of them together.
+// growQueue fills the queue with several concurrent submitters and returns the time per
+// job.
 func growQueue(ctx context.Context, s *system, _ int) (samples, error) {
 	start := time.Now()
 	made, err := fill(ctx, s, queueLength)
@@ -90,7 +90,8 @@ func errUnless(ok bool, text string) error {
 	return errors.New(text)
 }
 
-// fill submits held jobs until so many wait, and tells how many it made.
+// fill submits held jobs until that number is pending, and returns how many it
+// submitted.
 func fill(ctx context.Context, s *system, jobs int) (made int, err error) {
 	have, err := waitingJobs(ctx, s)
 	if err != nil || have >= jobs {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// The suite "real" measures the installed product on real kubelets, by tests of
-// test/realnode that say what they measured.
+// The suite "real" measures the installed product on real kubelets, with tests of
+// test/realnode that print their results.
 var realMarks = marks{"<!-- real: written by make bench-real -->\n", "<!-- end of real -->\n"}
 
 func benchReal(ctx context.Context, page string) error {

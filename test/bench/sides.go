@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// sides is what was measured by each scheduler, under its name.
+// sides has the results of each scheduler, by its name.
 type sides[T any] map[string][]T
 
 const sidesHead = "| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n"

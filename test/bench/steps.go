@@ -42,7 +42,7 @@ var stepsSuite = suite{
 	after: agentSize,
 }
 
-// jobTime bounds one job of this suite.
+// jobTime is the time limit of one job of this suite.
 const jobTime = 5 * time.Minute
 
 // timedScript times a command, in microseconds, one a line.
@@ -56,7 +56,7 @@ done
 echo end
 `
 
-// inJob times a command in a job, at most so many times.
+// inJob measures a command in a job, at most that many times.
 func inJob(flags, prepare, command string, most int) func(context.Context, *system, int) (samples, error) {
 	return func(ctx context.Context, s *system, n int) (samples, error) {
 		file := filepath.Join(s.dir, fmt.Sprintf("job-%d", time.Now().UnixNano()))
@@ -113,8 +113,8 @@ func ranks(n int) func(context.Context, *system, int) (samples, error) {
 	}
 }
 
-// agentSize tells how large the agent is, and how much memory the agents of a
-// job have after some steps.
+// agentSize returns the size of the agent, and the memory of a job's agents after some
+// steps.
 func agentSize(ctx context.Context, s *system) (string, error) {
 	info, err := os.Stat(filepath.Join(s.bin, "agent"))
 	if err != nil {

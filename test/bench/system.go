@@ -28,7 +28,7 @@ func (s *system) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// output runs a command; an error holds what it said.
+// output runs a command and returns its output; an error includes it.
 func (s *system) output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := s.command(ctx, name, args...)
 	var stderr strings.Builder

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// table is what was measured, a row a measure.
+// table has the results, a row for each measurement.
 type table struct {
 	systems []*system
 	rows    []row
@@ -25,7 +25,7 @@ func (t *table) add(name, goal string, times map[*system]samples) {
 	t.rows = append(t.rows, row{name, goal, times})
 }
 
-// markdown is the table with a line that says how it came about.
+// markdown returns the table with a line about the measurement.
 func (t *table) markdown() string {
 	var b strings.Builder
 	head, rule := "| what (median, and the range) |", "|---|"

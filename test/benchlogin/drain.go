@@ -12,7 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// another starts one more login node, with the usual bounds, that may be ended.
+// another starts one more login node, with the usual limits, that may be stopped.
 func (r *rig) another() (*target, error) {
 	if r.ending != nil {
 		return r.ending, nil
@@ -22,8 +22,8 @@ func (r *rig) another() (*target, error) {
 	return t, err
 }
 
-// perConnection is how many sessions at a time one connection gets before one is
-// refused in the way that OpenSSH's client understands.
+// perConnection returns how many concurrent sessions one connection may have before one
+// is refused in the way that OpenSSH's client understands.
 func (r *rig) perConnection(*target) (float64, error) {
 	t, err := r.another()
 	if err != nil {

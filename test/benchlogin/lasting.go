@@ -21,11 +21,11 @@ const (
 	flowSize = 512 << 10
 )
 
-// crowd is what is known of many idle terminals.
+// crowd has the results for many idle terminals.
 type crowd struct{ peak, threads, files float64 }
 
-// forwards is the rate of many forwarded connections at once, MB/s: each sends,
-// ends its direction, and has to get back how much came.
+// forwards returns the rate of many concurrent forwarded connections, in MB/s: each
+// sends, ends its direction, and must receive the number of bytes.
 func (r *rig) forwards(t *target) (float64, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *rig) manyMemory(t *target) (float64, error) {
 	return each, err
 }
 
-// manyAgain is what the second time takes more than the first, % of its peak: a
-// leak would show.
+// manyAgain returns the extra memory of the second time, in % of the peak of the first
+// time: it would show a leak.
 func (r *rig) manyAgain(t *target) (float64, error) {
 	return r.withTerminals(t, many, func() (float64, error) {
 		return max(0, 100*(float64(pss(t))/r.many.peak-1)), nil

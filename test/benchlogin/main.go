@@ -1,7 +1,6 @@
-// Command benchlogin measures the login node beside Debian's sshd: same
-// machine, same key, same client, in turns. It needs root, bin/loginnode and
-// openssh-server, and writes a table into docs/performance.md whose ratios are
-// what counts.
+// Command benchlogin compares the login node with Debian's sshd: same machine, same
+// key, same client, alternately. It needs root, bin/loginnode and openssh-server, and
+// writes a table into docs/performance.md in which the ratios matter.
 package main
 
 import (
@@ -332,7 +331,7 @@ func (r *rig) withTerminals(t *target, count int, f func() (float64, error)) (fl
 	return f()
 }
 
-// memory is what a session adds to the memory of the server's own processes.
+// memory returns what a session adds to the memory of the server's own processes.
 func (r *rig) memory(t *target) (float64, error) {
 	before := pss(t)
 	return r.withTerminals(t, idle, func() (float64, error) { return float64(pss(t)-before) / idle, nil })

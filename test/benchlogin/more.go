@@ -52,8 +52,7 @@ func (r *rig) underLoad(t *target) (float64, error) {
 	return percentile(all, 99), nil
 }
 
-// flood prints 1 MB/s. It starts no process for it, which would be what is
-// measured.
+// flood prints 1 MB/s without starting processes, which would affect the measurement.
 const flood = `x=$(head -c 102400 /dev/zero | tr '\0' x); exec 3<> <(:); while ! read -r -t 0.1 -u 3 _; do printf %s "$x"; done`
 
 // fairness is the 99th percentile, ms, of a key's way through a terminal and
@@ -72,7 +71,7 @@ func (r *rig) fairness(t *target) (float64, error) {
 			return 0, err
 		}
 		begin = append(begin, in)
-		// Not before all are there: logins beside a flood take their time.
+		// Wait until all are there: logins beside a flood take a while.
 		if err := s.Start("read -r _; " + flood); err != nil {
 			return 0, err
 		}
@@ -210,8 +209,8 @@ func (r *rig) tool(t *target, program, option, value, input string) error {
 	return nil
 }
 
-// enumeration is how much longer a refusal takes for a user whom there is than
-// for one whom there is not, in percent (S19: at most 20 either way).
+// enumeration returns how much longer a refusal takes for an existing user than for one
+// that does not exist, in percent (S19: at most 20 either way).
 func (r *rig) enumeration(t *target) (float64, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -17,15 +17,16 @@ const soakRate = 20 // logins a second
 
 var soak time.Duration
 
-// soakReport is what a soak has left, and what the server took before and after.
+// soakReport has what a soak test left, and the resources of the server before and
+// after.
 type soakReport struct {
 	processes, goroutines, before, after float64 // the latter two in MB
 }
 
-// soak has clients log in at a steady rate, a third of whom vanish in the midst
-// of a session. It tells how many descriptors of the server are left of them.
+// soak lets clients log in at a steady rate, a third of which vanish in the middle of a
+// session. It returns how many descriptors of the server they left.
 func (r *rig) soak(t *target) (float64, error) {
-	// What a server that serves takes, is not what a fresh one does.
+	// A server that has served clients uses more resources than a fresh one.
 	if err := r.visits(t, min(soak/10, time.Minute)); err != nil {
 		return 0, err
 	}
@@ -80,7 +81,7 @@ func (r *rig) visit(t *target, vanish bool) error {
 	return nil
 }
 
-// usage is what a server takes at one moment.
+// usage has the resources of a server at one moment.
 type usage struct{ files, goroutines, kilobytes int }
 
 func (r *rig) state(t *target) usage { return usage{filesOf(t), goroutinesOf(t), pss(t)} }
@@ -118,7 +119,7 @@ func (r *rig) watch(t *target, every time.Duration) (stop func()) {
 	return func() { close(done) }
 }
 
-// goroutinesOf is what the server itself says; 0 if it says nothing.
+// goroutinesOf returns the number that the server reports; 0 if it reports none.
 func goroutinesOf(t *target) int {
 	a, err := http.Get(t.metrics) //nolint:noctx // a bench's own server
 	if err != nil {

@@ -16,7 +16,7 @@ var only string
 type row struct {
 	name   string
 	format string
-	pass   string // what it should be; "": nothing in particular
+	pass   string // the goal; "": none
 	turns  int
 	f      func(*target) (float64, error)
 	alone  bool // only of the login node
@@ -127,7 +127,7 @@ func (r *rig) rows() []row {
 	}
 }
 
-// table measures everything and writes it down; a row that fails says so.
+// table measures everything and writes the table; failed rows are marked.
 func (r *rig) table() (string, error) {
 	var out strings.Builder
 	line := func(format string, args ...any) {
@@ -182,7 +182,7 @@ const (
 	end   = "<!-- end of login -->\n"
 )
 
-// write puts the table into its place in the page.
+// write replaces the table in the page.
 func write(page, table string) error {
 	data, err := os.ReadFile(page)
 	if err != nil {

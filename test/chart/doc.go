@@ -1,4 +1,4 @@
-// Package chart tests the Helm chart: what it renders, what it refuses, and
-// that installing, upgrading and removing it on a real API server does what
-// docs/admin says, by Helm itself. On nodes it runs in test/realnode.
+// Package chart tests the Helm chart: what it renders, what it refuses, and, with Helm
+// itself, that installing, upgrading and removing it on a real API server works as
+// docs/admin describes. test/realnode runs it on nodes.
 package chart

@@ -1,4 +1,4 @@
-// Package e2e runs users' sessions, written as scripts, against a whole local
-// cluster made of the binaries in bin/: the real API server, the scheduler,
-// process nodes and agents, and the commands as users call them.
+// Package e2e runs sessions of users, written as scripts, on a whole local cluster made
+// of the binaries in bin/: the real API server, the scheduler, process nodes and
+// agents, and the commands that users call.
 package e2e

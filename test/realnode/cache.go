@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// cacheVariable names the folder for what is built once and used again; the
-// default is ~/.cache/berth-e2e.
+// cacheVariable names the folder for what is built once and reused; the default is
+// ~/.cache/berth-e2e.
 const cacheVariable = "BERTH_CACHE"
 
 func cacheDir() (string, error) {
@@ -29,10 +29,9 @@ func cacheDir() (string, error) {
 	return filepath.Join(base, "berth-e2e"), nil
 }
 
-// cached returns the path of a file or folder of the cache. If it is not
-// there, build makes it at a path of its own, which is then moved, so that a
-// broken run leaves no half. The key must name all that the content depends
-// on.
+// cached returns the path of a file or folder of the cache. If it does not exist, build
+// creates it at a temporary path, which is then renamed, so that an interrupted run
+// leaves nothing incomplete. The key must name everything that the content depends on.
 func cached(ctx context.Context, name, key string, build func(ctx context.Context, path string) error) (string, error) {
 	dir, err := cacheDir()
 	if err != nil {
@@ -45,7 +44,7 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 	if exists(path) {
 		return path, nil
 	}
-	// Runs beside this one want the same: one of them makes it.
+	// Concurrent runs need the same: one of them builds it.
 	lock, err := lockFolder(dir)
 	if err != nil {
 		return "", err
@@ -69,7 +68,7 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 	return path, os.Rename(made, path)
 }
 
-// lockFolder waits for the lock of a folder, which closing it gives back.
+// lockFolder waits for the lock of a folder, which closing it releases.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -81,7 +80,7 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// keyOf makes a short key from all that content depends on.
+// keyOf returns a short key of everything that the content depends on.
 func keyOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range append(parts, runtime.GOARCH, runtime.Version()) {

@@ -18,8 +18,8 @@ const cgroupRoot = "/sys/fs/cgroup"
 // nodeNames are the names of the nodes.
 var nodeNames = []string{"n1", "n2", "n3"}
 
-// makeCgroups makes a control group for each node, in each hierarchy there
-// is: a kubelet wants its root to exist, and a version 1 cpuset to be filled.
+// makeCgroups creates a control group for each node, in each hierarchy: a kubelet
+// requires its root to exist, and a version 1 cpuset to be filled.
 func makeCgroups(site string) error {
 	hierarchies, err := hierarchies()
 	if err != nil {
@@ -46,8 +46,8 @@ func nodeGroups(site string) []string {
 	return groups
 }
 
-// fillCgroup makes a new group usable. Version 1: a child's cpuset starts
-// empty. Version 2: the parent must hand its controllers down.
+// fillCgroup makes a new group usable. Version 1: a child's cpuset is empty at first.
+// Version 2: the parent must enable its controllers for children.
 func fillCgroup(hierarchy, path string) error {
 	parent := filepath.Dir(path)
 	if filepath.Base(hierarchy) == "cpuset" {
@@ -106,8 +106,8 @@ func hierarchies() ([]string, error) {
 	return found, nil
 }
 
-// removeCgroups removes the site's groups in every hierarchy. Their processes
-// are dying; it tries until they are gone or the time is over.
+// removeCgroups removes the site's groups in every hierarchy. It retries until their
+// processes have exited or the time is over.
 func removeCgroups(site string, limit time.Duration) error {
 	hierarchies, err := hierarchies()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Dump writes what one wants to know about a site where something went wrong:
-// the objects of a namespace, its events, the containers' logs, and the ends
-// of the daemons' logs.
+// Dump writes what helps to find an error in a site: the objects of a namespace, its
+// events, the containers' logs, and the ends of the daemons' logs.
 func (s *Site) Dump(ctx context.Context, w io.Writer, namespace string) {
 	if s.Client != nil {
 		s.dumpObjects(ctx, w, namespace)
@@ -62,7 +61,7 @@ func (s *Site) dumpObjects(ctx context.Context, w io.Writer, namespace string) {
 	}
 }
 
-// shorten makes a list one line an object, without what only programs read.
+// shorten returns a list with one line per object, without what only programs read.
 func shorten(list []byte) string {
 	var l struct {
 		Items []struct{ Metadata, Spec, Status object }

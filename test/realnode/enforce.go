@@ -24,10 +24,10 @@ import (
 	networkinglisters "k8s.io/client-go/listers/networking/v1"
 )
 
-// enforcer keeps the site's NetworkPolicies, which its network, a bridge on
-// every node, does not know. It follows the API server, but takes pods'
-// addresses from where the nodes' network notes them, because a pod's status
-// tells them only when its containers run and want to connect.
+// enforcer enforces the site's NetworkPolicies, which its network, a bridge on every
+// node, does not implement. It watches the API server, but reads pods' addresses from
+// the files of the nodes' network, because a pod's status has them only when its
+// containers run and connect.
 type enforcer struct {
 	nodes      []*node
 	policies   networkinglisters.NetworkPolicyLister
@@ -38,7 +38,7 @@ type enforcer struct {
 	failed     atomic.Pointer[error]
 }
 
-// note is what a node's network says of a pod.
+// note is the file of a node's network about a pod.
 type note struct {
 	namespace, name string
 	uid             types.UID
@@ -80,7 +80,7 @@ func (e *enforcer) err() error {
 	return nil
 }
 
-// run compares what should hold with what was said last, often: both are small.
+// run frequently compares the required rules with the installed ones: both are small.
 func (e *enforcer) run(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -106,7 +106,7 @@ func (e *enforcer) step(ctx context.Context) error {
 	var errs []error
 	for _, n := range e.nodes {
 		if n.ended() {
-			continue // with it its network namespace goes out of reach
+			continue // its network namespace is gone, too
 		}
 		rules, err := c.ruleset(n.spec.Name, n.spec.gateway())
 		if err == nil && rules != e.applied[n.spec.Name] {
@@ -170,7 +170,7 @@ func (e *enforcer) notes() []note {
 	return found
 }
 
-// readNote reads what libcni keeps of a pod's network, in its own format.
+// readNote parses libcni's file about a pod's network, in its own format.
 func readNote(file string) (note, bool) {
 	b, err := os.ReadFile(file)
 	if err != nil {

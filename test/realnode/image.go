@@ -19,7 +19,7 @@ import (
 const (
 	// SystemImage has bash, OpenMPI, MPICH and mpi4py.
 	SystemImage = "berth.test/system:local"
-	// ShellImage has one program, a shell, and no file beside it.
+	// ShellImage contains one program, a shell, and no other file.
 	ShellImage = "berth.test/shell:local"
 	// PauseImage is the image of pod sandboxes.
 	PauseImage = "berth.test/pause:local"
@@ -31,14 +31,14 @@ const (
 	tag = "local"
 )
 
-// systemPackages are what SystemImage holds beside Debian's essential ones.
+// systemPackages are the packages of SystemImage beside Debian's essential ones.
 const (
 	suite          = "bookworm"
 	systemPackages = "bash,hostname,openmpi-bin,mpich,python3-mpi4py,openssh-sftp-server"
 )
 
-// makeSystem makes the root file system of a small Debian with what MPI jobs
-// and logins need, as an archive of tar(1).
+// makeSystem creates the root file system of a small Debian for MPI jobs and logins, as
+// an archive of tar(1).
 func makeSystem(ctx context.Context, _ string) (string, error) {
 	return cached(ctx, "system", keyOf(suite, systemPackages), func(ctx context.Context, path string) error {
 		return run(ctx, "", nil, "mmdebstrap", "--variant=essential", "--include="+systemPackages,

@@ -38,8 +38,8 @@ const watchers = "watchers"
 // schedulerID is the uid of the chart's scheduler.
 const schedulerID = 65532
 
-// publish makes the API server reachable by its Service, as it does by itself
-// where it does not share a machine with others.
+// publish makes the API server reachable by its Service, which it does itself if it
+// does not share a machine with others.
 func (s *Site) publish(ctx context.Context) error {
 	server, err := s.plane.podServer()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Site) publish(ctx context.Context) error {
 	return err
 }
 
-// addVolume makes the volume that the records of jobs are kept on.
+// addVolume creates the volume for accounting records.
 func (s *Site) addVolume(ctx context.Context) error {
 	if err := errors.Join(os.MkdirAll(recordsFolder, 0o700),
 		os.Chown(recordsFolder, schedulerID, schedulerID)); err != nil {
@@ -176,8 +176,7 @@ func (s *Site) writeValues(file string) error {
 	return os.WriteFile(file, values, 0o644)
 }
 
-// Helm runs Helm as the administrator, in Berth's namespace, and returns what
-// it said.
+// Helm runs Helm as the administrator, in Berth's namespace, and returns its output.
 func (s *Site) Helm(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.tools.Helm, append(args, "--namespace="+wire.SystemNamespace)...)
 	cmd.Env = s.adminEnv()
@@ -218,8 +217,8 @@ func (s *Site) addKubeconfigs() error {
 	return nil
 }
 
-// waitAnswers waits until every user can ask the queue, which takes the API
-// server and Berth a moment: bindings, webhooks, the aggregated API.
+// waitAnswers waits until every user can query the queue, which the API server and
+// Berth need a moment for: bindings, webhooks, the aggregated API.
 func (s *Site) waitAnswers(ctx context.Context) error {
 	for _, u := range s.users {
 		var last error

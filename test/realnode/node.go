@@ -19,7 +19,7 @@ import (
 // nodeVariable carries a node's nodeSpec as JSON.
 const nodeVariable = "BERTH_REALNODE_NODE"
 
-// nodeSpec is all that the process of a node needs to know.
+// nodeSpec is the configuration of the process of a node.
 type nodeSpec struct {
 	Name       string
 	Index      int    // from 0
@@ -39,7 +39,7 @@ func (s nodeSpec) podSubnet() string { return fmt.Sprintf("172.29.%d.0/24", 101+
 // gateway is the node's own address among its pods.
 func (s nodeSpec) gateway() netip.Addr { return netip.MustParsePrefix(s.podSubnet()).Addr().Next() }
 
-// node is a running node, as the site sees it.
+// node is a running node.
 type node struct {
 	spec nodeSpec
 	*process
@@ -132,7 +132,7 @@ func runNode() error {
 	return <-ended
 }
 
-// enterNode makes the node's namespaces look like a machine of its own.
+// enterNode makes the node's namespaces look like a machine of their own.
 func enterNode(spec nodeSpec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
@@ -140,8 +140,7 @@ func enterNode(spec nodeSpec) error {
 	if err := mountEmpty(privateFolders); err != nil {
 		return err
 	}
-	// As on a machine under systemd: what is mounted later is seen by
-	// containers that ask for it.
+	// As on a machine with systemd: containers with mount propagation see later mounts.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return err
 	}

@@ -33,11 +33,11 @@ type Site struct {
 	users    []User
 }
 
-// Options say what a site has.
+// Options describe a site.
 type Options struct {
 	// Bin is the folder of Berth's static binaries.
 	Bin string
-	// Users are made users of the site's login side and of the cluster.
+	// Users are the users of the site's login side and of the cluster.
 	Users []User
 }
 
@@ -71,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	return s, s.startDNS(ctx)
 }
 
-// prepare makes the site's folders, accounts and the archive of all images.
+// prepare creates the site's folders, accounts and the archive of all images.
 func (s *Site) prepare(ctx context.Context, o Options) (images string, err error) {
 	if s.tools, err = prepared(ctx); err != nil {
 		return "", err

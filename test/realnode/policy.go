@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// endpoint is a pod with the address that its node's network gave it.
+// endpoint is a pod with the address of its node's network.
 type endpoint struct {
 	pod     *corev1.Pod
 	address netip.Addr
 }
 
-// cluster is what decides who may connect with whom.
+// cluster is the input of the decision about connections.
 type cluster struct {
 	policies   []*networkingv1.NetworkPolicy
 	namespaces map[string]labels.Set
@@ -246,7 +246,7 @@ func (c *cluster) addressMatch(namespace, direction string, peer networkingv1.Ne
 	return "ip " + direction + " { " + strings.Join(addresses, ", ") + " } ", nil
 }
 
-// is tells whether a pod is the peer that a policy of namespace names.
+// is reports whether a pod is the peer that a policy of namespace names.
 func (c *cluster) is(namespace string, peer networkingv1.NetworkPolicyPeer, pod *corev1.Pod) (bool, error) {
 	if peer.NamespaceSelector == nil {
 		if pod.Namespace != namespace {

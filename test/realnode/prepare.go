@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// packages are Debian's that the nodes and the making of images need, each
-// with a file that tells whether it is there.
+// packages are Debian's packages for the nodes and for building images, each with a
+// file that shows whether it is installed.
 var packages = map[string]string{
 	"runc":                        "/usr/sbin/runc",
 	"containernetworking-plugins": "/usr/lib/cni/bridge",
@@ -22,7 +22,7 @@ var packages = map[string]string{
 	"busybox-static":              shell,
 }
 
-// tools are the paths of what prepare has made.
+// tools are the paths of what prepare has built.
 type tools struct {
 	Kubelet    string // binary
 	KubeProxy  string // binary
@@ -87,7 +87,7 @@ func moduleRoot() (string, error) {
 	return "", errors.New("not inside the module")
 }
 
-// installPackages installs what is missing.
+// installPackages installs missing packages.
 func installPackages(ctx context.Context) error {
 	var missing []string
 	for name, file := range packages {
@@ -121,12 +121,12 @@ func makeKubelet(ctx context.Context, root string) (string, error) {
 	return makeKubernetes(ctx, root, "kubelet")
 }
 
-// makeKubectl builds kubectl from the module beside this package.
+// makeKubectl builds kubectl from the module in this folder.
 func makeKubectl(ctx context.Context, root string) (string, error) {
 	return makeNested(ctx, root, "kubectl")
 }
 
-// makeNested builds the program of the module name beside this package.
+// makeNested builds the program of the module with that name in this folder.
 func makeNested(ctx context.Context, root, name string) (string, error) {
 	dir := filepath.Join(root, "test", "realnode", name)
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -165,7 +165,7 @@ func makeHelm(ctx context.Context, root string) (string, error) {
 	})
 }
 
-// makeContainerd builds containerd from the module beside this package.
+// makeContainerd builds containerd from the module in this folder.
 func makeContainerd(ctx context.Context, root string) (string, error) {
 	dir := filepath.Join(root, "test", "realnode", "containerd")
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))

@@ -25,9 +25,9 @@ func kubeProxyConfig(kubeconfig, name string) object {
 	}
 }
 
-// startProxy makes Services work where the control plane is, whose API server
-// calls webhooks and aggregated APIs by them. It goes by the name of a node,
-// because kube-proxy waits for its node to exist.
+// startProxy makes Services work for the control plane, whose API server calls webhooks
+// and aggregated APIs through them. It uses the name of a node, because kube-proxy
+// waits for its node to exist.
 func (s *Site) startProxy() error {
 	config := filepath.Join(s.Dir, "kube-proxy.json")
 	if err := writeJSON(config, kubeProxyConfig(s.Kubeconfig, nodeNames[0])); err != nil {

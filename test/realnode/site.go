@@ -23,11 +23,11 @@ var shielded = []string{
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-// privateFolders are where daemons keep their state; the site sees empty ones.
+// privateFolders are folders with the state of daemons; the site sees empty ones.
 var privateFolders = []string{"/run", "/var/lib", "/var/log"}
 
-// enterSite makes the new namespaces usable: own /proc, own state folders,
-// homes shared by login side and nodes, and a bridge for the nodes.
+// enterSite makes the new namespaces usable: own /proc, own state folders, homes that
+// login side and nodes share, and a bridge for the nodes.
 func enterSite(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
@@ -92,8 +92,8 @@ func mountEmpty(folders []string) error {
 	return nil
 }
 
-// shareHomes puts the site's homes at /home, which nodes see as well: the
-// stand-in for a shared file system.
+// shareHomes mounts the site's homes at /home, which nodes see as well, in place of a
+// shared file system.
 func shareHomes(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// addClass makes the storage class of the site's volume, which nobody
-// provisions: its one volume is there.
+// addClass creates the storage class of the site's volume. Nothing provisions it: its
+// only volume exists.
 func (s *Site) addClass(ctx context.Context) error {
 	class := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: storageClass}, Provisioner: "kubernetes.io/no-provisioner",

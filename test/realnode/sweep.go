@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of sites: of their folders and control groups.
+// prefix is the prefix of the names of sites: of their folders and control groups.
 const prefix = "berth-real-"
 
 // lockName is a file in a site's folder that is locked while the site is in
 // use. The kernel unlocks it, whatever ends the program.
 const lockName = "lock"
 
-// claim makes a folder for a new site and locks it. The lock is held until the
-// file is closed.
+// claim creates a folder for a new site and locks it. The lock is held until the file
+// is closed.
 func claim() (dir string, lock *os.File, err error) {
 	if dir, err = os.MkdirTemp("", prefix); err != nil {
 		return "", nil, err
@@ -23,7 +23,7 @@ func claim() (dir string, lock *os.File, err error) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	// Locked before it has its name, so that nobody else can have it between.
+	// Locked before it has its name, so that no other run can lock it in between.
 	if lock, err = os.Create(filepath.Join(dir, lockName+".new")); err != nil {
 		return "", nil, err
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User is somebody who submits jobs. Its group has the same name and number,
-// its home is /home/NAME.
+// User is a user who submits jobs. Its group has the same name and number, its home is
+// /home/NAME.
 type User struct {
 	Name  string
 	ID    uint32
@@ -34,7 +34,7 @@ func (u User) Home() string { return "/home/" + u.Name }
 
 var accountFiles = []string{"passwd", "group"}
 
-// ownAccounts lets the site have users of which the machine knows nothing.
+// ownAccounts gives the site users that the machine does not have.
 func ownAccounts(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -51,7 +51,7 @@ func ownAccounts(dir string) error {
 	return nil
 }
 
-// addAccount adds the user to the site's account files and makes the home.
+// addAccount adds the user to the site's account files and creates the home.
 func addAccount(u User) error {
 	lines := map[string]string{
 		"passwd": fmt.Sprintf("%s:x:%d:%d::%s:/bin/bash\n", u.Name, u.ID, u.ID, u.Home()),
@@ -73,9 +73,8 @@ func addAccount(u User) error {
 	return os.Chown(u.Home(), int(u.ID), int(u.ID))
 }
 
-// As runs one of Berth's commands as the user, in dir, with the environment
-// of a fresh login, and returns its standard output. An error holds what it
-// said to standard error.
+// As runs one of Berth's commands as the user, in dir, with the environment of a new
+// login, and returns its standard output. An error includes its standard error.
 func (s *Site) As(ctx context.Context, u User, dir, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Bin, command), args...)
 	cmd.Dir = dir

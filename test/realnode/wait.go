@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waitFor asks until done says yes, ctx ends or the limit is over.
+// waitFor calls done until it returns true, ctx ends or the limit is over.
 func waitFor(ctx context.Context, limit time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("not ready after "+limit.String()))
 	defer cancel()

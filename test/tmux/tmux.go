@@ -14,7 +14,7 @@ import (
 // Terminal is a terminal in which a program runs. It is for one goroutine.
 type Terminal struct {
 	T        *testing.T    // what fails; tests with parts change it in each
-	Patience time.Duration // bounds every wait
+	Patience time.Duration // timeout of every wait
 	socket   string
 	env      []string
 }
@@ -34,7 +34,7 @@ func Open(t *testing.T, env []string, dir string, width, height int, patience ti
 	x.tmux("new-session", "-d", "-c", dir, "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command,
 		";", "set-option", "-s", "set-clipboard", "on")
 	t.Cleanup(func() {
-		// It is gone already where the program has ended.
+		// It does not exist any more if the program has exited.
 		_ = x.command("kill-server").Run()
 	})
 	return x
@@ -56,10 +56,10 @@ func (x *Terminal) tmux(args ...string) (out string) {
 	return string(text)
 }
 
-// Screen is what the terminal shows.
+// Screen returns the text of the terminal.
 func (x *Terminal) Screen() string { return x.tmux("capture-pane", "-p") }
 
-// Wait waits until the screen is as asked for, and returns it.
+// Wait waits until the screen satisfies the condition, and returns it.
 func (x *Terminal) Wait(what string, holds func(screen string) bool) string {
 	x.T.Helper()
 	end := time.Now().Add(x.Patience)
@@ -107,7 +107,7 @@ func (x *Terminal) Is(variable string) string {
 	return strings.TrimSpace(x.tmux("display-message", "-p", "#{"+variable+"}"))
 }
 
-// Clipboard is what a program has put onto the clipboard last; empty: nothing.
+// Clipboard returns what a program has last copied to the clipboard; empty: nothing.
 func (x *Terminal) Clipboard() string {
 	out, err := x.command("show-buffer").Output()
 	if err != nil {
@@ -116,5 +116,5 @@ func (x *Terminal) Clipboard() string {
 	return string(out)
 }
 
-// Ended tells whether the program has ended, and the terminal with it.
+// Ended reports whether the program has exited, and the terminal with it.
 func (x *Terminal) Ended() bool { return x.command("has-session").Run() != nil }

@@ -1,6 +1,7 @@
-// Command rank is an MPI program's first moments, for the benchmark of steps: it
-// joins by PMI-2, puts a value, waits at the fence, and leaves. It speaks the
-// protocol itself, because a library would cost more to load than is measured.
+// Command rank does what an MPI program does at its start, for the benchmark of steps:
+// it initializes PMI-2, puts a value, waits at the fence, and finalizes. It implements
+// the protocol itself, because loading a library would take longer than what is
+// measured.
 package main
 
 import (
@@ -45,7 +46,7 @@ func run() error {
 	return nil
 }
 
-// ask sends a message and reads the answer: six digits, and as many bytes.
+// ask sends a message and reads the answer: six digits, and that number of bytes.
 func ask(w io.Writer, r io.Reader, message string) error {
 	if _, err := fmt.Fprintf(w, "%6d%s", len(message), message); err != nil {
 		return err
