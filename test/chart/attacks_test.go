@@ -55,8 +55,8 @@ func forged(name, spec, batch string) string {
 	return fmt.Sprintf(`{"apiVersion":"berth.hpc/v1alpha1","kind":"BatchJob","metadata":{"name":"j-%s"},"spec":{%s"job":{"name":"x","hold":"user","batch":{"workDir":"/home/bob"%s}}}}`, name, spec, batch)
 }
 
-// TestAttackers lets bob, who may submit jobs, try for more, against what the
-// chart has installed and nothing else.
+// TestAttackers: bob, who may submit jobs, tries to do more, with only what the chart
+// has installed.
 func TestAttackers(t *testing.T) {
 	p := startPlain(t)
 	// A new cluster has alice for its administrator.
@@ -76,7 +76,7 @@ func TestAttackers(t *testing.T) {
 	t.Run("flood", func(t *testing.T) { flood(t, bob) })
 }
 
-// rightsOfBob are none of these.
+// rightsOfBob are actions for which bob has no permission.
 func rightsOfBob(t *testing.T, bob *attacker) {
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"x","securityContext":{"privileged":true}}],
 		"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}`
@@ -136,7 +136,7 @@ func forgeries(t *testing.T, p *plain, bob *attacker) {
 	} {
 		text, err := bob.do(http.MethodPost, bobsJobs, body)
 		if err == nil && !strings.Contains(text, "example.org/mine") && !strings.Contains(text, "ownerReferences") && strings.Contains(name, "foreign") {
-			continue // taken out of it
+			continue // removed from it
 		}
 		if err == nil {
 			t.Errorf("%s was let in: %.300s", name, text)
@@ -157,9 +157,8 @@ func forgeries(t *testing.T, p *plain, bob *attacker) {
 	}
 }
 
-// webhooks asks the scheduler's port as anybody in the cluster's network can.
-// The paths of admission are secret, and the queue API believes nobody's
-// headers.
+// webhooks sends requests to the scheduler's port, as any pod in the cluster's network
+// can. The paths of admission are secret, and the queue API trusts no identity headers.
 func (p *plain) webhooks(t *testing.T, s *scheduler) {
 	review := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","operation":"CREATE","namespace":"user-bob",
 		"userInfo":{"username":"bob"},"object":` + forged("x", "", "") + `}}`

@@ -10,9 +10,9 @@ import (
 	_ "modernc.org/sqlite" // driver "sqlite"
 )
 
-// TestBackup does what docs/admin/upgrade.md says: a copy of the records is made
-// while the scheduler runs, and a new cluster begins with it. Jobs of the lost
-// cluster are known there, and their ids are given to no other.
+// TestBackup does what docs/admin/upgrade.md describes: it copies the records while the
+// scheduler runs, and starts a new cluster with the copy. The new cluster has the jobs
+// of the lost one, and reuses none of their ids.
 func TestBackup(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	var last int64
@@ -34,7 +34,7 @@ func TestBackup(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = db.Close() }()
-		// What "sqlite3 accounting.db .backup" comes to.
+		// The equivalent of "sqlite3 accounting.db .backup".
 		if _, err := db.ExecContext(t.Context(), "VACUUM INTO ?", copied); err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocumentedValues: what the pages for administrators show of values, the
-// chart takes as it stands there.
+// TestDocumentedValues: the chart accepts the values in the pages for administrators.
 func TestDocumentedValues(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/admin/*.md")
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 // ephemeral needs no storage.
 var ephemeral = append([]string{"--set=accounting.sqlite.ephemeral=true"}, alice...)
 
-// TestBadClusters installs on clusters that lack something: it is said, and
-// nothing is made.
+// TestBadClusters installs on clusters that lack something: it is reported, and nothing
+// is created.
 func TestBadClusters(t *testing.T) {
 	p := startPlain(t)
 	refused := func(name, want string, args ...string) {
@@ -56,9 +56,8 @@ func TestBadClusters(t *testing.T) {
 	refused("PodGroups of another version", "of version v1beta1; Berth needs v1alpha1", ephemeral...)
 }
 
-// TestInstall goes through the life of an installation. The scheduler runs as
-// a process, with the flags and the ServiceAccount that the chart gives its pod,
-// since there are no nodes.
+// TestInstall installs, upgrades and uninstalls. The scheduler runs as a process, with
+// the flags and the ServiceAccount of its pod, since there are no nodes.
 func TestInstall(t *testing.T) {
 	p := startPlain(t)
 	p.must(http.MethodPost, crds, crd("scheduling.x-k8s.io", "podgroups", "PodGroup", "v1alpha1")) // of scheduler-plugins, say
@@ -66,7 +65,7 @@ func TestInstall(t *testing.T) {
 	if said, err := p.install("install", alice...); err != nil {
 		t.Fatal(err, said)
 	}
-	// By the policy alone, for nobody serves the webhooks yet.
+	// Only by the policy, because nothing serves the webhooks yet.
 	until(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
 	s := p.startScheduler()
 	p.user("alice", "Administrator")
@@ -85,7 +84,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("metrics:\n%s", metrics)
 	}
 
-	// What an administrator changed stays; what the values change is changed.
+	// Changes by an administrator stay; changes of the values are applied.
 	p.must(http.MethodPatch, "/apis/berth.hpc/v1alpha1/users/alice", `{"spec":{"adminLevel":"Operator"}}`)
 	s.stop()
 	// The process has pointed it at itself, outside the cluster.
@@ -137,8 +136,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// tolerates tells whether a pod that names Berth's scheduler is given the
-// toleration of its nodes.
+// tolerates reports whether a pod that names Berth's scheduler gets the toleration of
+// its nodes.
 func (p *plain) tolerates() bool {
 	p.t.Helper()
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"guest"},"spec":{"schedulerName":"berth-scheduler","containers":[{"name":"c","image":"x"}]}}`
@@ -151,7 +150,7 @@ func (p *plain) tolerates() bool {
 
 const hostKeys = "/api/v1/namespaces/berth-login/secrets/berth-host-keys"
 
-// data is what a Secret holds.
+// data returns the data of a Secret.
 func data(t *testing.T, secret string) string {
 	t.Helper()
 	var o struct{ Data map[string]string }
@@ -187,8 +186,7 @@ func (p *plain) uninstall() {
 	p.must(http.MethodPost, "/api/v1/namespaces/user-alice/pods", pod)
 }
 
-// TestPodSecurity says what the chart's own pods are: fit for the restricted
-// standard.
+// TestPodSecurity checks that the chart's own pods satisfy the restricted standard.
 func TestPodSecurity(t *testing.T) {
 	p := startPlain(t)
 	if said, err := p.install("install", ephemeral...); err != nil {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// loginObjects are the parts of the login node that the tests look at.
+// loginObjects are the tested parts of the login node.
 type loginObjects struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -50,7 +50,8 @@ func renderLogin(t *testing.T, set ...string) func(kind string) loginObjects {
 	}
 }
 
-// The login node sees its clients' addresses, or knows that it does not.
+// The login node sees the addresses of its clients, or its configuration says that it
+// does not.
 func TestTheLoginNodeSeesAddressesOrKnows(t *testing.T) {
 	for _, c := range []struct {
 		set    []string

@@ -37,8 +37,7 @@ func inMonitoring(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// operatorCRDs makes the definitions of Prometheus' operator known to the
-// cluster, as its release has them.
+// operatorCRDs adds the CRDs of Prometheus' operator to the cluster, as in its release.
 func (p *plain) operatorCRDs() {
 	p.t.Helper()
 	const operator = "github.com/prometheus-operator/prometheus-operator"
@@ -62,8 +61,8 @@ func (p *plain) operatorCRDs() {
 	}
 }
 
-// strict has the API server look at every object of the chart as it would at
-// one that is applied, and refuse members that it does not know.
+// strict makes the API server validate every object of the chart like an applied one,
+// and refuse unknown fields.
 func (p *plain) strict(args ...string) (kinds map[string]int) {
 	p.t.Helper()
 	out, said, err := template(p.t, append([]string{"--api-versions=monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule"}, args...)...)
@@ -100,10 +99,9 @@ func (p *plain) strict(args ...string) (kinds map[string]int) {
 // metricLine is the beginning of a sample.
 var metricLine = regexp.MustCompile(`(?m)^([a-zA-Z_:][a-zA-Z0-9_:]*)[ {]`)
 
-// TestMonitoring takes what the chart has for Prometheus and Grafana to the
-// programs that read it: Prometheus' own parser, the API server with the
-// definitions of Prometheus' operator, and a scheduler that has every metric
-// which rules and dashboard name.
+// TestMonitoring checks the chart's objects for Prometheus and Grafana with the
+// programs that read them: Prometheus' own parser, the API server with the CRDs of
+// Prometheus' operator, and a scheduler that has every metric in rules and dashboard.
 func TestMonitoring(t *testing.T) {
 	files, err := filepath.Abs(filepath.Join(chartDir, "files"))
 	if err != nil {

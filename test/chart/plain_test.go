@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// patience bounds every wait for a condition.
+// patience is the timeout of every wait for a condition.
 const patience = time.Minute
 
 // plain is a Kubernetes without anything of Berth, and without nodes.
@@ -118,7 +118,7 @@ func until(t *testing.T, what string, done func() bool) {
 
 const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-// crd is a CRD of somebody else.
+// crd is a CRD of another product.
 func crd(group, plural, kind, version string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[2]s.%[1]s",
 		"annotations":{"api-approved.kubernetes.io":"unapproved, a test"}},
@@ -147,7 +147,7 @@ func (p *plain) user(name, level string) {
 	})
 }
 
-// submit makes a job as the user, with the user's own rights, and returns its
+// submit creates a job as the user, with the user's own permissions, and returns its
 // id.
 func (p *plain) submit(user string) int64 {
 	p.t.Helper()
@@ -160,8 +160,8 @@ func (p *plain) submit(user string) int64 {
 	job := `{"apiVersion":"berth.hpc/v1alpha1","kind":"BatchJob","metadata":{"name":"j-` + user + `"},"spec":{"job":{"name":"x","hold":"user","batch":{"workDir":"/home/` + user + `"}}}}`
 	var made struct{ Spec struct{ JobID int64 } }
 	path := "/apis/berth.hpc/v1alpha1/namespaces/user-" + user + "/batchjobs"
-	// A name of its own for each try: the API server takes up webhooks and
-	// bindings a moment after they are made.
+	// A new name for each try, because the API server uses new webhooks and bindings
+	// only after a moment.
 	n := 0
 	until(p.t, "a job of "+user, func() bool {
 		body := job

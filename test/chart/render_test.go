@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // chartDir is the chart in the tree.
 const chartDir = "../../deploy/chart"
 
-// helm runs Helm and returns what it wrote to each stream. kubeconfig may be
-// empty for what needs no cluster.
+// helm runs Helm and returns its output of each stream. kubeconfig may be empty for
+// commands without a cluster.
 func helm(t *testing.T, kubeconfig string, args ...string) (out, said string, err error) {
 	t.Helper()
 	program, err := realnode.HelmProgram(t.Context()) // the first time it is compiled, which may take long
@@ -83,7 +83,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// withoutCRDs puts the documents into an order that does not depend on files.
+// withoutCRDs sorts the documents independently of files.
 func withoutCRDs(t *testing.T, out string) string {
 	t.Helper()
 	var docs []string
@@ -115,7 +115,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestRefused renders what nobody should install.
+// TestRefused renders values that must not be installed.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string

@@ -14,9 +14,9 @@ import (
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 )
 
-// TestReplicas runs what the chart makes for two schedulers, PostgreSQL and two
-// readers: each as a process with the flags of its Deployment. The leader is
-// killed, and the queue goes on.
+// TestReplicas runs what the chart creates for two schedulers, PostgreSQL and two
+// readers: each as a process with the flags of its Deployment. The leader is killed,
+// and the queue continues.
 func TestReplicas(t *testing.T) {
 	url := accttest.Postgres(t)
 	p := startPlain(t)
@@ -60,7 +60,7 @@ func TestReplicas(t *testing.T) {
 	until(t, "PostgreSQL has both jobs", func() bool { return recorded(t, url) >= 2 })
 }
 
-// queued asks the queue API, which readers answer, for the jobs' ids.
+// queued requests the jobs' ids from the queue API, which readers answer.
 func (p *plain) queued() []int64 {
 	text, err := p.raw(http.MethodGet, "/apis/queue.berth.hpc/v1alpha1/jobs", "")
 	var list struct{ Items []struct{ ID int64 } }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// scheduler is the process that stands for the chart's pod.
+// scheduler is the process in place of the chart's pod.
 type scheduler struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -27,9 +27,8 @@ type scheduler struct {
 
 var flagValue = regexp.MustCompile(`^(--[a-z-]+)=(.*)$`)
 
-// startScheduler runs the scheduler with the Deployment's flags, as its
-// ServiceAccount, and waits until it leads; what depends on a pod's network is
-// put differently.
+// startScheduler runs the scheduler with the Deployment's flags, as its ServiceAccount,
+// and waits until it leads. Flags that depend on a pod's network are changed.
 func (p *plain) startScheduler() *scheduler {
 	p.t.Helper()
 	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"))
@@ -85,7 +84,7 @@ func (s *scheduler) stop() {
 		return
 	}
 	_ = s.cmd.Process.Signal(os.Interrupt)
-	_ = s.cmd.Wait() // how it ended does not matter here
+	_ = s.cmd.Wait() // its exit code does not matter here
 }
 
 func (s *scheduler) get(path string) string {
@@ -146,7 +145,7 @@ func (p *plain) account(d *appsv1.Deployment) string {
 	return file
 }
 
-// free is an address on loopback that nobody listens on.
+// free returns an unused address on loopback.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback

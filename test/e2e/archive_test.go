@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestArchive takes a job out of accounting with sacctmgr archive dump and
-// brings it back from the file, while the cluster runs. Nobody but an
-// administrator may.
+// TestArchive moves a job from accounting to a file with sacctmgr archive dump and
+// restores it, while the cluster runs. Only an administrator may do so.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "accounting.db")

@@ -172,7 +172,7 @@ func (s *shared) forbidden(t *testing.T, bob *caller, jobs, job string) {
 	}
 }
 
-// direct goes past the API server to the API role's own port.
+// direct connects to the API role's own port, without the API server.
 func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
 	var ports struct{ Queue int }
 	data, err := os.ReadFile(filepath.Join(s.state, "ports.json"))
@@ -235,7 +235,7 @@ func (s *shared) agents(t *testing.T, admin *caller, job string) {
 	for _, n := range b.Status.Allocation.Nodes {
 		conn, err := tls.Dial("tcp", n.Address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // an attacker's
 		if err == nil {
-			// TLS 1.3 tells a client of its refusal only when it reads.
+			// With TLS 1.3 a client notices a refusal only when it reads.
 			_, err = conn.Write([]byte("{}\n"))
 			if err == nil {
 				_, err = conn.Read(make([]byte, 1))
@@ -283,7 +283,7 @@ func (s *shared) processes(t *testing.T, id string) {
 	}
 }
 
-// agentsOf are the processes of the job's agents, as root sees them.
+// agentsOf returns the processes of the job's agents, as root sees them.
 func (s *shared) agentsOf(t *testing.T, id string) (pids []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")

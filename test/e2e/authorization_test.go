@@ -53,12 +53,12 @@ type walk struct {
 	count   int
 }
 
-// party is a kind of caller, and what it is to alice's jobs.
+// party is a kind of caller, and its relation to alice's jobs.
 type party struct {
 	name string
 	*caller
 	roles authz.Roles
-	// tied: also to what is no job of alice's.
+	// tied: also for objects that are not alice's jobs.
 	tied authz.Roles
 }
 
@@ -217,7 +217,7 @@ func verb(name string, more object) probe {
 	}
 }
 
-// entity tries an operation on a thing of the cluster's. before makes it.
+// entity tries an operation on an object of the cluster. before creates it.
 func entity(kind, name, target string, set, before object) probe {
 	return func(t *testing.T, w *walk, c *party) answer {
 		t.Helper()

@@ -18,9 +18,8 @@ import (
 	batchjob "github.com/berth-hpc/berth/translate/job"
 )
 
-// random sends objects and patches whose members have random and extreme values,
-// and reads what was stored: all of it is within bounds. BERTH_TEST_FULL=1 sends
-// 10,000.
+// random sends objects and patches with random and extreme values, and reads what was
+// stored: all of it is within the limits. BERTH_TEST_FULL=1 sends 10,000.
 func (b *bounded) random(t *testing.T) {
 	n := 400
 	if os.Getenv("BERTH_TEST_FULL") != "" {
@@ -71,7 +70,7 @@ func asJSON(v any) string {
 	return string(text)
 }
 
-// patiently sends again what is refused for its rate.
+// patiently repeats requests that are refused for their rate.
 func (b *bounded) patiently(t *testing.T, method, path string, body any) (int, string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -105,7 +104,7 @@ func (b *bounded) check(t *testing.T, text string) {
 	}
 }
 
-// checkAll reads what is in the queue at the end.
+// checkAll checks the jobs that are in the queue at the end.
 func (b *bounded) checkAll(t *testing.T) {
 	t.Helper()
 	admin, _ := callerOf(t, filepath.Join(b.state, "kubeconfig"))

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestBounds: what is beyond its bound is refused at every way in, and nothing
-// that is beyond it is ever stored.
+// TestBounds: values beyond their limits are refused for every client, and are never
+// stored.
 func TestBounds(t *testing.T) {
 	s := newShared(t)
 	bob, _ := callerOf(t, filepath.Join(s.bob.home, ".local/state/berth/user.kubeconfig"))
@@ -27,7 +27,7 @@ func TestBounds(t *testing.T) {
 	s.works(t)
 }
 
-// bounded is bob, who asks for too much.
+// bounded is bob, whose requests exceed the limits.
 type bounded struct {
 	*shared
 	api  *caller // as bob

@@ -17,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 )
 
-// database is a cluster with a database of accounting that this test can get at.
+// database is a cluster with an accounting database that this test can access.
 type database struct {
 	*cluster
 	t       *testing.T
@@ -25,7 +25,7 @@ type database struct {
 	address string
 }
 
-// run runs one of the commands and tells its exit code and what it said.
+// run runs one of the commands and returns its exit code and output.
 func (d *database) run(name string, args ...string) (code int, out, errs string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -59,7 +59,7 @@ func (d *database) until(what string, ok func() bool) {
 	}
 }
 
-// ended waits until squeue tells that the job is over.
+// ended waits until squeue shows that the job has ended.
 func (d *database) ended(id string) {
 	d.t.Helper()
 	d.until("the end of job "+id, func() bool {
@@ -83,8 +83,8 @@ func (d *database) stored(ids ...string) {
 	})
 }
 
-// trouble has jobs come and end while something is wrong with the database.
-// With away, commands that need it say so in one line.
+// trouble submits jobs that end while there is a problem with the database. With away,
+// commands that need it report that in one line.
 func (d *database) trouble(away bool, begin, end func()) {
 	d.t.Helper()
 	before := d.submit()

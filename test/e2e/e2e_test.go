@@ -21,7 +21,7 @@ type cluster struct {
 	bin, state string
 }
 
-// start brings a cluster up and takes it down when the test is over.
+// start starts a cluster and stops it at the end of the test.
 func start(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	bin, err := filepath.Abs("../../bin")
@@ -56,8 +56,8 @@ func start(t *testing.T, args ...string) *cluster {
 	return c
 }
 
-// lastWords is the end of the cluster's log, for a machine that is gone when
-// somebody reads of the failure.
+// lastWords returns the end of the cluster's log, because the machine may be gone when
+// the failure is read.
 func (c *cluster) lastWords() []byte {
 	log, err := os.ReadFile(filepath.Join(c.state, "log"))
 	if err != nil {
@@ -143,8 +143,8 @@ func (c *cluster) params(dir string, env ...string) testscript.Params {
 	}
 }
 
-// submit is the script command `job VAR ARGS...`: it submits with sbatch and
-// keeps the job's id in VAR.
+// submit is the script command `job VAR ARGS...`: it submits with sbatch and stores the
+// job's id in VAR.
 func submit(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: job VAR sbatch-arguments...")
@@ -156,11 +156,11 @@ func submit(ts *testscript.TestScript, neg bool, args []string) {
 // final are the states a job ends in (squeue(1), JOB STATE CODES).
 var final = []string{"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 
-// patience bounds every wait of a script.
+// patience is the timeout of every wait of a script.
 const patience = 90 * time.Second
 
-// ends is the script command `ends ID STATE`: it waits for the job to end and
-// fails unless it ended in STATE.
+// ends is the script command `ends ID STATE`: it waits until the job has ended and
+// fails unless that is its state.
 func ends(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ends ID STATE")
@@ -260,8 +260,8 @@ func TestMPI(t *testing.T) {
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/mpi")
 }
 
-// TestUnequalNodes has a cluster to itself: what its job gets of each node is
-// what that script left free, and nobody else.
+// TestUnequalNodes has its own cluster, because the allocation of its job depends on
+// what that script left free.
 func TestUnequalNodes(t *testing.T) {
 	t.Parallel()
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/unequal")

@@ -20,8 +20,8 @@ func (s *shared) root(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestEnforcement: bob, who may charge physics with the QOS normal, tries other
-// accounts and QOS through each door.
+// TestEnforcement: bob, who may use the account physics and the QOS normal, tries other
+// accounts and QOS with each client.
 func TestEnforcement(t *testing.T) {
 	s := newShared(t)
 	for _, args := range [][]string{

@@ -20,8 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestFloods: bob floods by each way in, and alice works as before. What is
-// counted are requests; times are measured by make bench-floods.
+// TestFloods: bob floods the service with each kind of request, and alice works as
+// usual. The test counts requests; make bench-floods measures times.
 func TestFloods(t *testing.T) {
 	s := newShared(t)
 	id := s.run(t, s.bob, "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600")
@@ -36,7 +36,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// works: alice's commands do what they should.
+// works: alice's commands work.
 func (s *shared) works(t *testing.T) {
 	t.Helper()
 	s.run(t, s.alice, "squeue")
@@ -94,7 +94,8 @@ func (s *shared) floodOfStreams(t *testing.T, id string) {
 	s.works(t)
 }
 
-// submission is a BatchJob with a script of so many bytes that do not compress.
+// submission returns a BatchJob with a script of that number of bytes, which do not
+// compress.
 func submission(t *testing.T, noise int) object {
 	t.Helper()
 	random := make([]byte, noise)
@@ -194,8 +195,8 @@ func (s *shared) role(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", ports.Queue)
 }
 
-// floodOfBearers: a thousand unknown bearers cost the API server at most a
-// handful of reviews.
+// floodOfBearers: a thousand unknown bearer tokens cause at most a few reviews by the
+// API server.
 func (s *shared) floodOfBearers(t *testing.T) {
 	admin, _ := callerOf(t, filepath.Join(s.state, "kubeconfig"))
 	before := s.reviews(t, admin)
@@ -261,7 +262,7 @@ func (s *shared) reviews(t *testing.T, admin *caller) int {
 // role keeps some, and serves the others' requests.
 func (s *shared) floodOfSilence(t *testing.T) {
 	address := s.role(t)
-	deadline := time.Now().Add(8 * time.Second) // before the time for a handshake is over
+	deadline := time.Now().Add(8 * time.Second) // before the timeout of a handshake
 	open := make(map[net.Conn]bool)
 	for range 1000 {
 		c, err := net.Dial("tcp", address)

@@ -110,5 +110,5 @@ var probes = map[string]probe{
 	},
 }
 
-// reservation is one far away, of a node that nobody uses then.
+// reservation is in the far future, of a node that nobody uses then.
 var reservation = object{"StartTime": "2090-01-01T00:00:00", "Duration": "10", "Nodes": "n4", "Users": "root"}

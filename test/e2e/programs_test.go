@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// calls are what programs run to learn of jobs and nodes, and how they read the
-// answer: by the expression in their own sources, which must match each line
-// (or somewhere, with any). RUN is the number of a job that runs on one node,
-// DONE of one that is over, USER who asks.
+// calls are commands with which programs query jobs and nodes, and how they parse the
+// output: with the expression in their own sources, which must match each line (or any
+// line, with any). RUN is the id of a job that runs on one node, DONE that of one that
+// has ended, USER the caller.
 var calls = []struct {
 	program, call, pattern string
 	any                    bool
@@ -60,9 +60,9 @@ var calls = []struct {
 	{"login scripts", `sacctmgr -n -s list user USER format=account%20`, `^ +\S+ $`, false},
 }
 
-// TestPrograms has each call answered so that its program can read it: by a
-// local cluster, and by the Slurm whose commands are in the folder that
-// BERTH_TEST_SLURM names, so that the expressions are known to be right.
+// TestPrograms runs each call and parses the output like its program: with a local
+// cluster, and with the Slurm whose commands are in the folder BERTH_TEST_SLURM, which
+// shows that the expressions are right.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	if folder := os.Getenv("BERTH_TEST_SLURM"); folder != "" {

@@ -27,9 +27,9 @@ func (c *caller) allocated(t *testing.T) float64 {
 	return n
 }
 
-// floodOfRanges: requests of a few hundred bytes that stand for millions of ids
-// and nodes. What the whole process allocates meanwhile is mostly other work; if
-// one of the requests were expanded, it would be several times the ceiling.
+// floodOfRanges: requests of a few hundred bytes that mean millions of ids and nodes.
+// Most of what the process allocates in the meantime is other work; if one of the
+// requests were expanded, it would be several times the ceiling.
 func (s *shared) floodOfRanges(t *testing.T, id string) {
 	const ceiling = 256 << 20
 	var ids, nodes []string

@@ -18,8 +18,7 @@ import (
 // account is a user of this machine for the time of a test.
 type account struct{ name, home, uid, gid string }
 
-// newAccount makes a user with a home of its own; the end of the test removes
-// both.
+// newAccount creates a user with a home; the end of the test removes both.
 func newAccount(t *testing.T, name string) account {
 	t.Helper()
 	name = fmt.Sprintf("%s%d", name, os.Getpid())
@@ -136,7 +135,7 @@ func TestUsers(t *testing.T) {
 	t.Run("attacks", s.attacks)
 }
 
-// private: the user's connection is found without help and nobody else's.
+// private: the user's own connection is found without help, and no other user's.
 func (s *shared) private(t *testing.T) {
 	for _, a := range []account{s.alice, s.bob} {
 		file := filepath.Join(a.home, ".local/state/berth/user.kubeconfig")

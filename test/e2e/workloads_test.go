@@ -28,8 +28,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// native is a cluster whose namespace "ml" may send pods into the queue, and an
-// administrator's client of it.
+// native is a cluster whose namespace "ml" may queue pods, with an administrator's
+// client.
 type native struct {
 	*cluster
 	*testing.T
@@ -164,9 +164,9 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// groupsQueue: the two examples of slurm-bridge's talk: a ReplicaSet of two with
-// a PodGroup of minMember 2, and behind it a group of two pods that waits for
-// Resources and runs when the first one goes.
+// groupsQueue: the two examples of slurm-bridge's talk: a ReplicaSet of two pods with a
+// PodGroup of minMember 2, and behind it a group of two pods that waits for Resources
+// and runs when the first one ends.
 func groupsQueue(n *native) {
 	n.create(group("first")...)
 	n.queue("k8s_ml first RUNNING None 2 n[1-2]")
@@ -252,7 +252,7 @@ func podsQueue(n *native) {
 	n.until("the pod to go", func() bool {
 		return apierrors.IsNotFound(n.client.Get(n.Context(), client.ObjectKeyFromObject(bad), &corev1.Pod{}))
 	})
-	// Elsewhere nobody may.
+	// In other namespaces nobody may.
 	n.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stray"}, Spec: podSpec("1", "/bin/true")})
 	n.until("an event", func() bool {
 		var list corev1.EventList
@@ -312,9 +312,9 @@ func with(s corev1.PodSpec, change func(*corev1.PodSpec)) corev1.PodSpec {
 	return s
 }
 
-// refusalGivesBack: a kubelet that has less than the API server says refuses
-// its pod of a gang: the whole gang goes back to the queue, and starts when the
-// node tells the truth again.
+// refusalGivesBack: a kubelet with less than the API server says rejects its pod of a
+// gang: the whole gang returns to the queue, and starts when the node reports the right
+// values again.
 func refusalGivesBack(n *native) {
 	var nodes corev1.NodeList
 	if err := n.client.List(n.Context(), &nodes); err != nil {

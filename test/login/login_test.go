@@ -44,7 +44,7 @@ func repository(t *testing.T) string {
 	return root
 }
 
-// up starts a cluster; as root with a user of its own, who is removed later.
+// up starts a cluster; as root with a new user, who is removed later.
 func up(t *testing.T) *site {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -104,7 +104,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return both.String()
 }
 
-// ssh runs a command on the login node with the key that was made, or another.
+// ssh runs a command on the login node with the generated key, or another.
 func (s *site) ssh(command string, options ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), deadline)
 	defer cancel()
@@ -133,7 +133,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// One cluster serves all parts: it takes most of the time.
+// One cluster is used for all parts, because starting it takes most of the time.
 func TestLogin(t *testing.T) {
 	s := up(t)
 	t.Run("jobs", s.jobs)
@@ -160,8 +160,8 @@ func (s *site) jobs(t *testing.T) {
 	})
 }
 
-// identity: the token is the user's ServiceAccount's, nobody else can read it,
-// and the server's own is out of reach.
+// identity: the token is that of the user's ServiceAccount, other users cannot read it,
+// and the server's own is not accessible.
 func (s *site) identity(t *testing.T) {
 	out := s.run(`cd "$(dirname "$KUBECONFIG")" && stat -c '%a %u' . kubeconfig token && cat token`)
 	f := strings.Fields(out)
@@ -191,7 +191,7 @@ func (s *site) identity(t *testing.T) {
 			t.Errorf("the user reads %s: %s", name, out)
 		}
 	}
-	// What the server may do, its kubeconfig says to root only.
+	// Only root can read the server's kubeconfig.
 	server := s.identityOfLogin(t)
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/namespaces/kube-system/secrets", "/apis/berth.hpc/v1alpha1/batchjobs", "/api/v1/pods"} {
 		if err := server.Get(t.Context(), path, nil, nil); kube.KindOf(err) != kube.Forbidden {
@@ -212,8 +212,8 @@ func (s *site) identityOfLogin(t *testing.T) *kube.Client {
 	return c
 }
 
-// signals: a session ignores none of those that end it with its terminal, or
-// with the other end of a pipe.
+// signals: a session ignores no signal that ends it with its terminal, or with the
+// other end of a pipe.
 func (s *site) signals(t *testing.T) {
 	f := strings.Fields(s.run("grep SigIgn: /proc/self/status"))
 	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)

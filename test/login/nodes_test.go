@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// onNode runs OpenSSH's client with the configuration that `berth up --login`
-// has written, by which every name but login is a node. What is given on the
-// command line does not hold for the way through the login node.
+// onNode runs OpenSSH's client with the configuration that `berth up --login` has
+// written, in which every name but login is a node. Options of the command line do not
+// apply to the connection to the login node.
 func (s *site) onNode(program string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(s.t.Context(), deadline)
 	s.t.Cleanup(cancel)
@@ -27,8 +27,8 @@ func (s *site) onNode(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// nodes: a node is open to who has a job there, from the start of the job to
-// its end, and to nobody else; what runs there is in the job.
+// nodes: a user with a job on a node can connect to it, from the start of the job to
+// its end, and no other user can; the commands run in the job.
 func (s *site) nodes(t *testing.T) {
 	defer func(was *testing.T) { s.t = was }(s.t)
 	s.t = t

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// nobody is the uid of a gateway that needs no rights.
+// nobody is the uid of a gateway without privileges.
 const nobody = 65534
 
-// gateway is a login node whose users have pods, beside the one of the cluster.
+// gateway is a login node whose users have pods, in addition to that of the cluster.
 type gateway struct {
 	*site
 	bin, dir, port string
@@ -56,8 +56,8 @@ func (s *site) pods(t *testing.T) {
 	g.named(t) // with a pod of its own
 }
 
-// named: a user whom only the cluster knows has a name in the own pod, and so
-// have the groups; without, scp -O and whatever else asks for one fails.
+// named: a user that exists only in the cluster has a name in the pod, and so have the
+// groups; otherwise scp -O and other programs fail.
 func (g *gateway) named(t *testing.T) {
 	public, err := os.ReadFile(filepath.Join(g.site.dir, "s", "login", "id_ed25519.pub"))
 	must(t, err)
@@ -182,8 +182,8 @@ func (g *gateway) ssh(command string) (out, errs string, err error) {
 	return o.String(), e.String(), err
 }
 
-// restricted: who has the login node's identity makes restricted pods only, in
-// their own namespace only.
+// restricted: with the login node's identity only restricted pods can be created, and
+// only in their own namespace.
 func (g *gateway) restricted(t *testing.T) {
 	for _, try := range []struct{ namespace, as string }{{"berth-login-pods", "root"}, {"user-" + g.user, "user"}, {"default", "user"}} {
 		spec := map[string]any{"containers": []any{map[string]any{"name": "x", "image": "berth.hpc/host", "command": []string{"true"}}}}
@@ -199,7 +199,8 @@ func (g *gateway) restricted(t *testing.T) {
 	}
 }
 
-// idle: what a session has left running keeps the pod; without it the pod goes.
+// idle: processes that a session has left keep the pod running; without them the pod is
+// deleted.
 func (g *gateway) idle(t *testing.T) {
 	out, errs, err := g.ssh("setsid sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/test/tmux"
 )
 
-// hostile are texts that steer a terminal that gets them as they are: they set
-// its clipboard and title, clear it, and turn the direction of what follows.
+// hostile are texts that control a terminal that receives them unchanged: they set its
+// clipboard and title, clear it, and reverse the direction of the following text.
 const (
 	hostileName    = `\033]52;c;UFdORUQ=\007`
 	hostileComment = `\033]2;PWNED\007\033[2J\302\2332J\342\200\256over`
@@ -38,7 +38,7 @@ func (s *site) terminal(t *testing.T) {
 	x := tmux.Open(t, os.Environ(), s.dir, 100, 24, time.Minute, "bash --norc --noprofile")
 	part := func(name string, f func(t *testing.T)) {
 		if t.Failed() {
-			return // each part goes on where the last one has ended
+			return // each part continues from the previous one
 		}
 		t.Run(name, func(t *testing.T) { s.t, x.T = t, t; f(t) })
 	}
@@ -46,7 +46,7 @@ func (s *site) terminal(t *testing.T) {
 
 	var near, far string
 	part("login", func(*testing.T) {
-		// The quotes keep what is typed from looking like what it does.
+		// The quotes make the typed text differ from its output.
 		x.Keys("PS1='near''> '", "Enter")
 		x.See("near>")
 		near = s.stty(x, s.dir)
@@ -118,8 +118,8 @@ func (s *site) terminal(t *testing.T) {
 	})
 }
 
-// enter logs in and sees the message of the day. The server gives the queue
-// two seconds there, which a busy machine may not hold.
+// enter logs in and sees the message of the day, for which the queue has two seconds. A
+// busy machine may need longer.
 func (s *site) enter(x *tmux.Terminal) {
 	for {
 		x.Keys("clear; ssh "+strings.Join(s.line, " ")+" "+s.user+"@127.0.0.1", "Enter")

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/internal/kube"
 )
 
-// users: User objects that nobody can be logged in as are refused, each with a
-// reason in the login node's log, and the others go on.
+// users: User objects that cannot be used are refused, each with a reason in the login
+// node's log, and other users are not affected.
 func (s *site) users(t *testing.T) {
 	defer func(was *testing.T) { s.t = was }(s.t)
 	s.t = t
@@ -65,7 +65,7 @@ func (s *site) users(t *testing.T) {
 	}
 }
 
-// log is what the login node has told its administrator.
+// log returns the log of the login node.
 func (s *site) log(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "s", "log"))

@@ -37,10 +37,10 @@ func measured(t *testing.T, name, format string, args ...any) {
 	t.Logf("measured %s: %s", name, fmt.Sprintf(format, args...))
 }
 
-// testBench runs as many jobs of one task as plain JobSets with Kubernetes' own
-// scheduler, and then by sbatch, on the same nodes and by the same JobSet
-// controller: with a pod for each job, which ask for the same and are cleaned away
-// alike (a fifth as many: it is the slowest), and as they come without that.
+// testBench runs the same number of jobs of one task as plain JobSets with Kubernetes'
+// own scheduler, and then with sbatch, on the same nodes and with the same JobSet
+// controller: with a pod for each job, with the same requests and the same deletion (a
+// fifth as many, because it is the slowest), and with reused pods.
 func testBench(t *testing.T, ctx context.Context, s *Site) {
 	jobs, err := strconv.Atoi(os.Getenv(jobsVariable))
 	if err != nil {

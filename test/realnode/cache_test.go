@@ -43,7 +43,7 @@ func TestCachedBuildsOnceAndKeepsNoHalf(t *testing.T) {
 	}
 }
 
-// TestCachedBuildsOnceForAll: who comes while a thing is made waits for it.
+// TestCachedBuildsOnceForAll: concurrent calls wait while the first one builds.
 func TestCachedBuildsOnceForAll(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	var built atomic.Int32

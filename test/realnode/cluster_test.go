@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testDNS asks the cluster's DNS from inside a job. Hosts of the job are known
-// to it by their pods' addresses, and by their names without it.
+// testDNS queries the cluster's DNS from inside a job. The job knows its hosts by their
+// pods' addresses, and by their names without DNS.
 func testDNS(t *testing.T, ctx context.Context, s *Site) {
 	out := runJob(t, ctx, s, "dns", "-N2", "-J", "dns", "-o", "dns-%j.out", "--wrap", `
 cat /etc/resolv.conf >&2
@@ -84,7 +84,7 @@ srun --het-group=1 hostname | sort
 	}
 }
 
-// testDrain drains a node under a job: it goes on, and nothing new comes.
+// testDrain drains the node of a job: the job continues, and no other starts there.
 func testDrain(t *testing.T, ctx context.Context, s *Site) {
 	as := func(command string, args ...string) string {
 		out, err := s.As(ctx, operator, operator.Home(), command, args...)
@@ -159,8 +159,8 @@ func waitUntil(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	}
 }
 
-// killDaemon kills one of the node's daemons, with which the others end; the
-// containers go on.
+// killDaemon kills one of the node's daemons, with which the others end; the containers
+// continue.
 func (n *node) killDaemon(name string) error {
 	pid := n.cmd.Process.Pid
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
@@ -170,7 +170,7 @@ func (n *node) killDaemon(name string) error {
 	for _, file := range threads {
 		children, err := os.ReadFile(file)
 		if err != nil {
-			continue // that thread has ended
+			continue // that thread has exited
 		}
 		for _, child := range strings.Fields(string(children)) {
 			called, err := os.ReadFile("/proc/" + child + "/comm")

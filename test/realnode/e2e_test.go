@@ -28,7 +28,7 @@ var (
 	// other has another number and a namespace that enforces the restricted
 	// standard.
 	other = User{Name: "other", ID: 70007}
-	// operator may do what the tests of nodes do.
+	// operator has the permissions for the tests of nodes.
 	operator = User{Name: "operator", ID: 15002, Level: "Operator"}
 )
 
@@ -142,7 +142,7 @@ func openSite(t *testing.T, ctx context.Context) *Site {
 	return site
 }
 
-// testDoctor asks berth doctor about an installation that is well.
+// testDoctor runs berth doctor with a working installation.
 func testDoctor(t *testing.T, ctx context.Context, s *Site) {
 	out, err := s.As(ctx, user, user.Home(), "berth", "doctor")
 	if err != nil || strings.Contains(out, "wrong ") || !strings.Contains(out, "3 nodes can run jobs") {
@@ -201,7 +201,7 @@ func testCancel(t *testing.T, ctx context.Context, s *Site) {
 	waitForState(t, ctx, s, id, "CANCELLED")
 }
 
-// testMemory uses more memory than the job asked for, on one node of two.
+// testMemory uses more memory than the job requested, on one node of two.
 func testMemory(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N1", "--mem=64M", "-o", "memory.out", "--wrap", `python3 -c "x = bytearray(256 << 20)" && echo survived`)
 	waitForState(t, ctx, s, id, "OUT_OF_MEMORY")
@@ -239,8 +239,8 @@ func testLostNode(t *testing.T, ctx context.Context, s *Site) {
 	waitForState(t, ctx, s, id, "NODE_FAIL")
 }
 
-// testAccounting asks sacct about the jobs of the tests before, some of which
-// ran while the scheduler was away.
+// testAccounting runs sacct for the jobs of the previous tests, some of which ran while
+// the scheduler was unavailable.
 func testAccounting(t *testing.T, ctx context.Context, s *Site) {
 	var wrong []string
 	err := waitFor(ctx, time.Minute, func() bool {
@@ -326,10 +326,10 @@ func waitForOutput(t *testing.T, ctx context.Context, name, want string) {
 // final are the states in which a job ends.
 var final = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"}
 
-// ended are the states in which the jobs of the tests were seen to end.
+// ended has the final states of the tests' jobs.
 var ended = map[string]string{}
 
-// waitForState waits until a job has ended, in the state that is wanted.
+// waitForState waits until a job has ended, in the expected state.
 func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	t.Helper()
 	var state string

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bareScript runs in an image that has a shell and nothing else, and says so.
+// bareScript runs in an image that contains only a shell, and prints that.
 const bareScript = `#!/bin/sh
 read host < /proc/sys/kernel/hostname
 for place in /usr /bin/ls /var/lib; do test ! -e $place || echo "there is $place"; done
@@ -59,7 +59,7 @@ func testContainerImage(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// testShell runs a job in a partition whose image has nothing but a shell.
+// testShell runs a job in a partition whose image contains only a shell.
 func testShell(t *testing.T, ctx context.Context, s *Site) {
 	writeHome(t, "bare.sh", bareScript)
 	checkBare(t, runJob(t, ctx, s, "bare", "-p", ShellPartition, "-J", "bare", "-o", "bare-%j.out", "-w", "n[1-2]", "-N2", "bare.sh"), "batch on n1")

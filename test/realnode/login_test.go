@@ -20,7 +20,7 @@ import (
 // signer is the user's key.
 var signer ssh.Signer
 
-// loginKey makes the user's key and returns its line for authorized_keys.
+// loginKey creates the user's key and returns its line for authorized_keys.
 func loginKey(t *testing.T) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -42,14 +42,14 @@ func testLogin(t *testing.T, ctx context.Context, s *Site) {
 	}
 	id := strings.TrimSpace(remote(t, client, "sbatch --parsable -N2 -o by-ssh.out --wrap 'srun id -u; whoami; id -gn; getent passwd root | cut -d: -f1'"))
 	waitForState(t, ctx, s, id, "COMPLETED")
-	// The image does not know the user, who has a name in it all the same.
+	// The image does not contain the user, who has a name in it anyway.
 	if out := remote(t, client, "cat by-ssh.out"); out != "15001\n15001\n"+user.Name+"\n"+user.Name+"\nroot\n" {
 		t.Errorf("the job wrote %q", out)
 	}
 	if out := remote(t, client, "srun -N1 hostname; sacct -n -X -P -j "+id+" -o User,State"); !strings.HasSuffix(out, "\nmpiuser|COMPLETED\n") || out[0] != 'n' {
 		t.Errorf("srun and sacct on the login node say %q", out)
 	}
-	// A home that is not there yet; and nobody gets in without a key of theirs.
+	// A home that does not exist yet; and nobody can log in without their own key.
 	if _, err := dial(ctx, s, other.Name); err == nil {
 		t.Error("somebody without a key was let in")
 	}
@@ -102,8 +102,8 @@ func dialLogin(t *testing.T, ctx context.Context, s *Site, name string) *ssh.Cli
 	return client
 }
 
-// dial goes to the login node's Service and demands the host key of the Secret
-// that the chart made.
+// dial connects to the login node's Service and requires the host key of the Secret
+// that the chart created.
 func dial(ctx context.Context, s *Site, name string) (*ssh.Client, error) {
 	service, err := s.Client.CoreV1().Services("berth-login").Get(ctx, "berth-login", metav1.GetOptions{})
 	if err != nil {

@@ -23,7 +23,7 @@ func testArray(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// testSignal has a job told before its time limit is over.
+// testSignal requests a signal before the time limit of a job.
 func testSignal(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N1", "-t1", "--signal=B:USR1@50", "-o", "signal.out", "--wrap", "trap 'echo told; exit 4' USR1; echo started; while :; do sleep 0.2; done")
 	waitForState(t, ctx, s, id, "FAILED")

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testOverhead says, and judges not, what a job's pod costs beside a plain one:
-// the time to its first output, and the memory of its agent.
+// testOverhead prints, without a goal, the cost of a job's pod compared with a plain
+// one: the time to its first output, and the memory of its agent.
 func testOverhead(t *testing.T, ctx context.Context, s *Site) {
 	pods := s.Client.CoreV1().Pods("default")
 	began := time.Now()

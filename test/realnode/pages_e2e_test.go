@@ -43,12 +43,12 @@ func TestPages(t *testing.T) {
 		{"restore", func(t *testing.T) { a.restore(t, install, upgrade) }},
 	} {
 		if !t.Run(step.name, step.do) {
-			return // each goes on where the one before ended
+			return // each continues from the previous one
 		}
 	}
 }
 
-// page is what a page for administrators shows of commands.
+// page has the commands in a page for administrators.
 type page struct {
 	name  string
 	shown []string // blocks of commands
@@ -94,15 +94,15 @@ func the(t *testing.T, page string, commands []string, with string) string {
 	return found[0]
 }
 
-// admin is somebody at a shell, in a folder with what a release brings and with
-// a site.yaml.
+// admin is an administrator at a shell, in a folder with the files of a release and a
+// site.yaml.
 type admin struct {
 	ctx    context.Context
 	site   *Site
 	dir    string
-	before string // what the cluster had before Berth came
+	before string // the objects of the cluster before the installation
 	last   string // id of the newest job
-	copied string // the newest one that the copies know
+	copied string // the newest one in the copies
 }
 
 func newAdmin(t *testing.T, ctx context.Context, s *Site) *admin {
@@ -160,7 +160,7 @@ func (a *admin) job(t *testing.T) {
 	waitForState(t, a.ctx, a.site, a.last, "COMPLETED")
 }
 
-// install installs, and asks what the page says to ask.
+// install installs Berth and runs the checks of the page.
 func (a *admin) install(t *testing.T, p page) {
 	a.run(t, p.block(t, "helm install"))
 	for _, command := range p.named {
@@ -199,7 +199,7 @@ func (a *admin) migrate(t *testing.T, p page) {
 	}
 }
 
-// certificates looks at the authority and renews it, while a job waits.
+// certificates reads the CA and renews it, while a job is pending.
 func (a *admin) certificates(t *testing.T, p page) {
 	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
 	ends := p.block(t, "openssl x509")
@@ -269,8 +269,7 @@ func (a *admin) remove(t *testing.T, p page) {
 	}
 }
 
-// restore begins with nothing but the copies, and goes on after the newest job
-// that they know.
+// restore starts with only the copies, and continues after the newest job in them.
 func (a *admin) restore(t *testing.T, install, upgrade page) {
 	files, err := filepath.Glob(filepath.Join(recordsFolder, "*"))
 	if err != nil || len(files) == 0 {
@@ -300,8 +299,8 @@ func (a *admin) restore(t *testing.T, install, upgrade page) {
 	}
 }
 
-// everything is what the cluster has of the kinds that an installation makes,
-// besides what is in Berth's own namespaces.
+// everything returns the cluster's objects of the kinds that an installation creates,
+// except those in Berth's own namespaces.
 func (a *admin) everything(t *testing.T) string {
 	t.Helper()
 	return a.run(t, `kubectl get -A -o name namespaces,customresourcedefinitions,apiservices,clusterroles,clusterrolebindings,roles,rolebindings,priorityclasses,mutatingwebhookconfigurations,validatingwebhookconfigurations,mutatingadmissionpolicies,mutatingadmissionpolicybindings,networkpolicies,persistentvolumes | sort`)

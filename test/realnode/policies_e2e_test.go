@@ -21,10 +21,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// knock tries connections, each "ADDRESS PORT WHAT-WE-EXPECT", and says what
-// came: open; refused, which the host itself answers, so that the packet did
-// get there; shut where nothing came back. Where something should come it
-// waits long.
+// knock tries connections, each "ADDRESS PORT EXPECTED", and prints the results: open;
+// refused, which is an answer of the host, so the packet arrived; shut if there was no
+// answer. It waits longer if an answer is expected.
 const knock = `
 knock() {
 	limit=3; [ $3 = shut ] || limit=40
@@ -37,11 +36,11 @@ END
 wait
 `
 
-// testPolicies has pods of a user, of somebody else and of a monitoring system
-// knock at the ports of scheduler and login node, and at a job's, with the
-// chart's policies and the example for users' namespaces, and without them. A
-// user's job and a session of the login node also knock at the kubelets, the API
-// server and DNS.
+// testPolicies tries connections from pods of a user, of another namespace and of a
+// monitoring system to the ports of scheduler and login node, and to a job's, with the
+// chart's policies and the example for users' namespaces, and without them. A user's
+// job and a session of the login node also connect to the kubelets, the API server and
+// DNS.
 func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	if err := s.enforcer.err(); err != nil {
 		t.Fatal(err)
@@ -188,8 +187,8 @@ func sameDoors(t *testing.T, who, out string, want []string) {
 	}
 }
 
-// startPod runs a script in a pod that has nothing to do with Berth; what it
-// writes becomes the container's last words.
+// startPod runs a script in a pod that does not belong to Berth; its output becomes the
+// termination message.
 func startPod(t *testing.T, ctx context.Context, s *Site, namespace, name, script string) {
 	t.Helper()
 	create := metav1.CreateOptions{}

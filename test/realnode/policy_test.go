@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// testCluster has a server on n1 with two named ports, and others around it:
-// a friend beside it, a user's pod on the other node, and a stranger.
+// testCluster has a server on n1 with two named ports, and others: a friend beside it,
+// a pod of the user on the other node, and a stranger.
 func testCluster(t *testing.T, policies ...string) *cluster {
 	t.Helper()
 	c := &cluster{namespaces: map[string]labels.Set{"system": {}, "user-a": {"user": "a"}, "else": {}}}
@@ -39,7 +39,7 @@ func testCluster(t *testing.T, policies ...string) *cluster {
 
 const policyHead = "metadata: {namespace: system, name: p}\nspec:\n  podSelector: {matchLabels: {app: server}}\n"
 
-// TestRules wants the rules that let somebody in to the server.
+// TestRules checks the rules that allow connections to the server.
 func TestRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy string
@@ -186,8 +186,7 @@ func TestRulesetSaysWhatItCannotDo(t *testing.T) {
 	}
 }
 
-// TestReadNote reads what libcni writes, and leaves alone what it has not yet
-// written to its end.
+// TestReadNote parses the files of libcni, and skips incomplete ones.
 func TestReadNote(t *testing.T) {
 	const whole = `{"kind":"cniCacheV1","containerId":"c","cniArgs":[["IgnoreUnknown","1"],["K8S_POD_NAMESPACE","user-a"],["K8S_POD_NAME","job"],["K8S_POD_UID","u1"]],
 		"result":{"cniVersion":"1.0.0","ips":[{"address":"172.29.101.5/24","gateway":"172.29.101.1","interface":2}]}}`

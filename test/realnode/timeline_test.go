@@ -19,7 +19,7 @@ import (
 // phases are the phases of a pod's life, as seen in the API server.
 var phases = []string{"made", "bound", "prepared", "running", "told to end", "over", "gone"}
 
-// timeline notes when each pod of a namespace came to each phase.
+// timeline records when each pod of a namespace reached each phase.
 type timeline struct {
 	mu   sync.Mutex
 	seen map[types.UID]map[string]time.Time
@@ -65,7 +65,7 @@ func (l *timeline) note(p *corev1.Pod, gone bool) {
 	}
 }
 
-// String is the median time from each phase to the next that pods came to.
+// String returns the median time from each phase to the next that pods reached.
 func (l *timeline) String() string {
 	l.stop()
 	<-l.done
