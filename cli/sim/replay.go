@@ -12,8 +12,11 @@ type ran struct {
 	*traceJob
 	place      int64 // index in the order of submission
 	start, end int64
-	ended      bool // the planner was notified of the end
+	limit      int64 // when its time limit is reached
+	ended      bool  // the planner was notified of the end
 	nodes      []backfill.Assignment
+	pending    *backfill.Job     // nil: it is not pending
+	held       *backfill.Running // nil: it does not run
 }
 
 func (r *ran) wait() int64 { return r.start - r.submit }
@@ -102,11 +105,28 @@ type replayer struct {
 	jobs    []traceJob // by submission
 	next    int        // of jobs, the next one to be submitted
 	ran     []ran
-	pending []backfill.Job
-	holding []backfill.Running // the running jobs, as in the queue
 	running ending
 	done    []*ran
+
+	spareJobs    spare[backfill.Job]
+	spareRunning spare[backfill.Running]
 }
+
+// spare is values that are not in use. A trace has many jobs and a queue few.
+type spare[T any] []*T
+
+// get returns one of the values, or a new one.
+func (s *spare[T]) get() *T {
+	last := len(*s) - 1
+	if last < 0 {
+		return new(T)
+	}
+	v := (*s)[last]
+	*s = (*s)[:last]
+	return v
+}
+
+func (s *spare[T]) put(v *T) { *s = append(*s, v) }
 
 // newReplayer returns a replay of jobs, which are in the order of submission.
 func newReplayer(q planner, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) *replayer {
@@ -116,8 +136,6 @@ func newReplayer(q planner, pol policy, jobs []traceJob, ask func(*traceJob) bac
 		weighing: w,
 		jobs:     jobs,
 		ran:      make([]ran, len(jobs)),
-		pending:  make([]backfill.Job, len(jobs)),
-		holding:  make([]backfill.Running, len(jobs)),
 	}
 	if pol.pinHead {
 		r.head = &pinnedHead{queue: q}
@@ -138,9 +156,8 @@ func (r *replayer) nextEvent() int64 {
 func (r *replayer) step(now int64) {
 	// A job whose time limit is reached has ended when the second begins.
 	for _, j := range r.running.at(now) {
-		if j.start+r.pending[j.place].Duration == now {
-			r.queue.End(j.place)
-			j.ended = true
+		if j.limit == now {
+			r.finish(j)
 		}
 	}
 	if r.weighing != nil {
@@ -153,7 +170,7 @@ func (r *replayer) step(now int64) {
 	for len(r.running) > 0 && r.running[0].end <= now {
 		j := heap.Pop(&r.running).(*ran)
 		if !j.ended {
-			r.queue.End(j.place)
+			r.finish(j)
 		}
 		if r.weighing != nil {
 			r.weighing.end(j.traceJob)
@@ -162,10 +179,18 @@ func (r *replayer) step(now int64) {
 	}
 }
 
+// finish tells the queue that a job has ended.
+func (r *replayer) finish(j *ran) {
+	r.queue.End(j.place)
+	j.ended = true
+	r.spareRunning.put(j.held)
+	j.held = nil
+}
+
 // submit adds the ith job to the queue.
 func (r *replayer) submit(i int) {
-	r.ran[i].traceJob, r.ran[i].place = &r.jobs[i], int64(i)
-	j := &r.pending[i]
+	j := r.spareJobs.get()
+	r.ran[i].traceJob, r.ran[i].place, r.ran[i].pending = &r.jobs[i], int64(i), j
 	*j = r.ask(&r.jobs[i])
 	j.ID, j.Submit = int64(i), int64(i)
 	if r.weighing != nil {
@@ -193,14 +218,17 @@ func (r *replayer) start(d *backfill.Decision, now int64) {
 	j.start, j.end, j.nodes = now, now+j.run, d.Nodes
 	heap.Push(&r.running, j)
 	r.done = append(r.done, j)
-	held := &r.holding[d.ID]
-	*held = r.pending[d.ID].Started(d)
+	j.limit = now + d.Duration
+	j.held = r.spareRunning.get()
+	*j.held = j.pending.Started(d)
 	r.queue.Withdraw(d.ID)
-	r.queue.Start(held)
+	r.queue.Start(j.held)
 	if r.head != nil {
 		r.head.started(d.ID)
 	}
 	if r.weighing != nil {
 		r.weighing.start(j.traceJob)
 	}
+	r.spareJobs.put(j.pending)
+	j.pending = nil
 }

@@ -14,7 +14,7 @@ func (p *planner) startCycle(now int64) {
 }
 
 func (e *engine) startCycle(now int64) {
-	e.now, e.first = now, 0
+	e.now, e.first, e.approximate = now, 0, false
 	e.invalidateBounds()
 	e.at = append(e.at[:0], now)
 	for _, c := range e.classes {
@@ -87,6 +87,7 @@ func (e *engine) undoCycle() {
 		e.releaseCPUs(c.nodes, c.share > 1)
 		e.apply(c, 0, 1, -1)
 	}
+	e.drop(given...)
 	clear(given)
 	e.booked = given[:0]
 }
@@ -97,6 +98,7 @@ func (e *engine) removeRunning(r *Running) {
 	c := e.releases[i].claim
 	e.releases = slices.Delete(e.releases, i, i+1)
 	e.apply(c, 0, 1, -1)
+	e.drop(c)
 	for _, h := range r.Allocation {
 		e.nodes[h.Node].updateCPUs(h.CPUs, r.sharers() > 1, -1)
 	}

@@ -38,15 +38,17 @@ type engine struct {
 	releases       releaseList
 	loading        bool     // releases is not sorted yet
 	booked         []*claim // in this cycle; some may have been removed again
+	dropped        []*claim // claims whose memory is free
 	verdictEpoch   int
 	amountsOnly    bool // only amounts are computed, not owners
+	approximate    bool // a search in this cycle tried wide slots, which depend on now
 	oversubscribed bool // two running jobs have the same CPU: one follows the other there
 
-	scratch      []uint64
-	probeAmounts []int32
-	candidates   []candidate
-	arena        []Assignment
-	arenaChunk   int // size of the last chunk of arena
+	scratch    []uint64
+	prober     *engine // of probe
+	candidates []candidate
+	arena      []Assignment
+	arenaChunk int // size of the last chunk of arena
 }
 
 // workload is the running jobs and the pending jobs, the latter in the queue's

@@ -1,6 +1,9 @@
 package backfill
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // pendingJob is a job in the queue's order, with what shows quickly that it
 // cannot start.
@@ -40,6 +43,24 @@ func (l *pendingQueue) each(yield func(*pendingJob) bool) {
 			}
 		}
 	}
+}
+
+// chunksFrom yields the jobs from the index first on, in parts.
+func (l *pendingQueue) chunksFrom(first int) iter.Seq[chunk] {
+	return func(yield func(chunk) bool) {
+		for _, c := range l.chunks {
+			if at := max(first, 0); at < len(c.jobs) && !yield(chunk{c.jobs[at:], c.bounds[at:]}) {
+				return
+			}
+			first -= len(c.jobs)
+		}
+	}
+}
+
+// isLast reports whether no job is behind w.
+func (l *pendingQueue) isLast(w *pendingJob) bool {
+	c := l.chunks[len(l.chunks)-1]
+	return &c.jobs[len(c.jobs)-1] == w
 }
 
 // add inserts j behind the jobs that come before it and behind other parts of

@@ -21,6 +21,9 @@ type Queue struct {
 	running       map[int64]*Running
 	userExclusive int         // jobs that share nodes with their own user's only
 	sharers       map[int]int // jobs, by how many may share CPUs with them
+	open          bool        // the last cycle can be resumed
+	submitted     int         // jobs at the end of the queue, since the last cycle
+	timed         int         // jobs that may start only because time passes
 	out           []Decision
 	backfilled    int           // of out, those that start before others
 	deferred      []*pendingJob // by the policy
@@ -55,13 +58,18 @@ func NewQueue(s *Snapshot) *Queue {
 	return q
 }
 
-// Submit adds a job, or all parts of an array, to the queue. It keeps the
-// pointers.
+// Submit adds a job, or all parts of an array, to the queue. It keeps the list
+// and its pointers.
 func (q *Queue) Submit(jobs ...*Job) {
-	for _, j := range jobs {
+	for i, j := range jobs {
 		w, h := q.pending.add(j)
-		q.jobsByID[j.ID] = append(q.jobsByID[j.ID], j)
-		q.count(j.UserExclusive, j.sharers(), 1)
+		if parts := q.jobsByID[j.ID]; parts != nil {
+			q.jobsByID[j.ID] = append(parts, j)
+		} else {
+			q.jobsByID[j.ID] = jobs[i : i+1 : i+1]
+		}
+		q.countJob(j, 1)
+		q.noteSubmitted(w)
 		if !q.stale {
 			q.setBound(w, h)
 		}
@@ -71,14 +79,19 @@ func (q *Queue) Submit(jobs ...*Job) {
 // Withdraw removes a pending job with all its parts.
 func (q *Queue) Withdraw(id int64) {
 	for _, j := range q.jobsByID[id] {
+		q.closeCycle()
 		q.pending.remove(j)
-		q.count(j.UserExclusive, j.sharers(), -1)
+		q.countJob(j, -1)
 	}
 	delete(q.jobsByID, id)
+	if !q.stale { // the caller may change the job
+		q.planner.lastShape = shapeLookup{}
+	}
 }
 
 // Start adds a running job. It keeps the pointer.
 func (q *Queue) Start(r *Running) {
+	q.closeCycle()
 	q.running[r.ID] = r
 	q.count(r.UserExclusive, r.sharers(), 1)
 	if !q.stale {
@@ -92,6 +105,7 @@ func (q *Queue) End(id int64) {
 	if !ok {
 		return
 	}
+	q.closeCycle()
 	delete(q.running, id)
 	q.count(r.UserExclusive, r.sharers(), -1)
 	if !q.stale {
@@ -105,6 +119,7 @@ func (q *Queue) SetUnavailable(node int, unavailable bool) {
 	if q.base.Nodes[node].Unavailable == unavailable {
 		return
 	}
+	q.closeCycle()
 	if q.shared {
 		q.base.Nodes, q.shared = slices.Clone(q.base.Nodes), false
 		for i := range q.base.Nodes {
@@ -120,7 +135,21 @@ func (q *Queue) SetUnavailable(node int, unavailable bool) {
 }
 
 // SetLimits sets the limits of the jobs.
-func (q *Queue) SetLimits(l []Limit) { q.base.Limits = l }
+func (q *Queue) SetLimits(l []Limit) {
+	sameKind := func(a, b Limit) bool { return a.Reason == b.Reason && a.Quantity == b.Quantity && a.GRES == b.GRES }
+	if !slices.EqualFunc(q.base.Limits, l, sameKind) {
+		q.closeCycle()
+	}
+	q.base.Limits = l
+}
+
+// countJob updates the counts of jobs after j was added (by is 1) or removed (-1).
+func (q *Queue) countJob(j *Job, by int) {
+	if j.isTimed() {
+		q.timed += by
+	}
+	q.count(j.UserExclusive, j.sharers(), by)
+}
 
 // count updates the counts of jobs that decide which amounts the engine
 // accounts for.
@@ -152,7 +181,7 @@ const mostShapes = 4096
 
 // renew replaces the engine.
 func (q *Queue) renew(now int64) {
-	q.base.Now, q.stale = now, false
+	q.base.Now, q.stale, q.open = now, false, false
 	q.planner = newPlanner(&q.base, q.work(), sparseSlots)
 	q.planner.startsOnly, q.planner.workload = true, workload{}
 	for _, c := range q.pending.chunks {
@@ -196,38 +225,47 @@ func (q *Queue) Decide(now int64) []Decision {
 	if q.stale || len(q.planner.shapes) > mostShapes+2*q.pending.n {
 		q.renew(now)
 	}
-	p := q.planner
-	p.startCycle(now)
-	q.out, q.skipped, q.backfilled, q.deferred = q.out[:0], false, 0, q.deferred[:0]
-	q.decideInOrder()
+	first := 0
+	if q.resumes(now) {
+		q.planner.resumeCycle(now)
+		first = q.pending.n - q.submitted
+	} else {
+		q.closeCycle()
+		q.planner.startCycle(now)
+		q.skipped = false
+	}
+	q.out, q.backfilled, q.deferred = q.out[:0], 0, q.deferred[:0]
+	q.decideInOrder(first)
 	slices.SortStableFunc(q.deferred, func(a, b *pendingJob) int { return cmp.Compare(a.job.Duration, b.job.Duration) })
 	for _, w := range q.deferred {
 		q.decide(w)
 	}
-	p.undoCycle()
+	q.open, q.submitted = true, 0
+	if len(q.out) > 0 {
+		q.closeCycle()
+	}
 	return q.out
 }
 
-// decideInOrder decides about the jobs in the queue's order, except those that
-// the policy defers.
-func (q *Queue) decideInOrder() {
+// decideInOrder decides about the jobs in the queue's order from the one at index
+// first on, except those that the policy defers.
+func (q *Queue) decideInOrder(first int) {
 	p := q.planner
-	for _, c := range q.pending.chunks {
+	for c := range q.pending.chunksFrom(first) {
 		for i, h := range c.bounds {
+			if p.stopped {
+				return
+			}
 			if h.least > p.shapeBounds.limits[h.shape] {
 				q.skipped = true
 				continue
 			}
 			w := &c.jobs[i]
-			if p.defers(w.job) {
-				if !p.hopeless(w) {
-					q.deferred = append(q.deferred, w)
-				}
-				continue
-			}
-			q.decide(w)
-			if p.stopped {
-				return
+			switch {
+			case !p.defers(w.job):
+				q.decide(w)
+			case !p.hopeless(w):
+				q.deferred = append(q.deferred, w)
 			}
 		}
 	}

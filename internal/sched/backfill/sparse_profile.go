@@ -73,16 +73,37 @@ func (e *engine) splitAtEnd(c *claim, sign int32) int {
 		e.releases.remove(c)
 		return e.slotFrom(c.end)
 	}
-	kept := *c
+	kept := e.keep(c)
 	if e.loading {
-		e.releases = append(e.releases, release{c.end, c.id, &kept})
+		e.releases = append(e.releases, release{c.end, c.id, kept})
 	} else {
-		e.releases.add(&kept)
+		e.releases.add(kept)
 	}
 	if c.of == nil {
-		e.booked = append(e.booked, &kept)
+		e.booked = append(e.booked, kept)
 	}
 	return e.slotFrom(c.end)
+}
+
+// keep returns a copy of c, in the memory of one that was dropped if there is
+// any.
+func (e *engine) keep(c *claim) *claim {
+	var kept *claim
+	if n := len(e.dropped) - 1; n >= 0 {
+		kept, e.dropped = e.dropped[n], e.dropped[:n]
+	} else {
+		kept = new(claim)
+	}
+	*kept = *c
+	return kept
+}
+
+// drop lets keep use the memory of claims that are no longer in the releases.
+func (e *engine) drop(claims ...*claim) {
+	for _, c := range claims {
+		*c = claim{}
+	}
+	e.dropped = append(e.dropped, claims...)
 }
 
 // splitAt returns the first slot from t on, after making a boundary at t if
@@ -221,6 +242,7 @@ func (l *tries) after(e *engine, t int64) int64 {
 	if l.n++; l.n <= fineTries || next == Forever {
 		return next
 	}
+	e.approximate = true
 	if l.wide == nil {
 		l.wide = geometricSlots(e.now)
 	}
@@ -268,18 +290,25 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 }
 
 // probe returns an engine with one slot, which begins at t and has the amounts
-// of slot. It shares memory with the next probe, and has no owners and no
-// reserved licenses.
+// of slot. There is only one: it is valid until the next call. It has no owners
+// and no reserved licenses.
 func (e *engine) probe(slot int, t int64) *engine {
-	p := *e
-	p.classes, p.reservedLicenses, p.sparse, p.amountsOnly = nil, nil, false, true
-	if len(e.probeAmounts) < e.rows {
-		e.probeAmounts = make([]int32, e.rows)
+	if e.prober == nil {
+		e.prober = e.newProber()
 	}
-	p.resourceProfile = resourceProfile{at: []int64{t}, rows: e.rows, stride: 1, v: e.probeAmounts[:e.rows]}
+	p := e.prober
+	p.now, p.at[0] = e.now, t
 	for r := range p.v {
 		p.v[r] = e.v[r*e.stride+slot]
 	}
+	return p
+}
+
+// newProber returns the engine of probe, which shares the nodes of e.
+func (e *engine) newProber() *engine {
+	p := *e
+	p.classes, p.reservedLicenses, p.sparse, p.amountsOnly = nil, nil, false, true
+	p.resourceProfile = resourceProfile{at: []int64{0}, rows: e.rows, stride: 1, v: make([]int32, e.rows)}
 	return &p
 }
 
