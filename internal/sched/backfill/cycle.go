@@ -2,8 +2,8 @@ package backfill
 
 import "slices"
 
-// A Queue uses one sparse engine for cycle after cycle. Between cycles it has
-// one slot, with the running jobs.
+// A Queue uses one engine for cycle after cycle. Between cycles a sparse engine
+// has one slot, with the running jobs; about others see exact_cycle.go.
 
 // startCycle prepares the engine for a cycle at now.
 func (p *planner) startCycle(now int64) {
@@ -15,16 +15,21 @@ func (p *planner) startCycle(now int64) {
 
 func (e *engine) startCycle(now int64) {
 	e.now, e.first, e.approximate = now, 0, false
+	e.bookings.reset()
 	e.invalidateBounds()
+	e.limitsLeft = e.limitsLeft[:0]
+	for i := range e.s.Limits {
+		e.limitsLeft = append(e.limitsLeft, e.s.Limits[i].Left)
+	}
+	if e.cyclic {
+		e.startExactCycle()
+		return
+	}
 	e.at = append(e.at[:0], now)
 	for _, c := range e.classes {
 		c.keepFirstSlot()
 	}
 	e.extendOverdue()
-	e.limitsLeft = e.limitsLeft[:0]
-	for i := range e.s.Limits {
-		e.limitsLeft = append(e.limitsLeft, e.s.Limits[i].Left)
-	}
 	if len(e.s.AdvanceReservations) == 0 {
 		return
 	}
@@ -70,6 +75,9 @@ func (e *engine) extendOverdue() {
 	over := e.overdueEnd()
 	n := 0
 	for ; n < len(e.releases) && e.releases[n].end < over; n++ {
+		if c := e.releases[n].claim; e.cyclic {
+			e.apply(c, e.splitAt(max(c.end, e.now)), e.splitAt(over), 1)
+		}
 		e.releases[n].end, e.releases[n].claim.end = over, over
 	}
 	if n > 0 {
@@ -85,7 +93,12 @@ func (e *engine) undoCycle() {
 			continue
 		}
 		e.releaseCPUs(c.nodes, c.share > 1)
-		e.apply(c, 0, 1, -1)
+		if !e.cyclic {
+			e.apply(c, 0, 1, -1)
+		}
+	}
+	if e.cyclic {
+		e.resourceProfile, e.saved = e.saved, e.resourceProfile
 	}
 	e.drop(given...)
 	clear(given)
@@ -97,7 +110,11 @@ func (e *engine) removeRunning(r *Running) {
 	i := slices.IndexFunc(e.releases, func(h release) bool { return h.id == r.ID && h.claim.of == r })
 	c := e.releases[i].claim
 	e.releases = slices.Delete(e.releases, i, i+1)
-	e.apply(c, 0, 1, -1)
+	to := 1
+	if e.cyclic {
+		to, e.unmerged = e.splitAt(c.end), true
+	}
+	e.apply(c, 0, to, -1)
 	e.drop(c)
 	for _, h := range r.Allocation {
 		e.nodes[h.Node].updateCPUs(h.CPUs, r.sharers() > 1, -1)

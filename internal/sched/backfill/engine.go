@@ -32,6 +32,10 @@ type engine struct {
 	limitsLeft        []int64 // what is left of Snapshot.Limits
 	waitingPartitions map[int]bool
 	epoch             int
+	// cyclic: the profile is exact and is kept from cycle to cycle.
+	cyclic   bool
+	saved    resourceProfile // of cyclic: the profile before the cycle, or memory for it
+	unmerged bool            // of cyclic: a job that ended may have left equal slots
 	// sparse: boundaries are only where they are needed, and releases has all
 	// claims. verdictEpoch numbers the verdicts of neverRunnable that hold.
 	sparse         bool
@@ -44,11 +48,12 @@ type engine struct {
 	approximate    bool // a search in this cycle tried wide slots, which depend on now
 	oversubscribed bool // two running jobs have the same CPU: one follows the other there
 
+	startsOnly bool // only the jobs that start now are needed, not the reasons of others
 	scratch    []uint64
 	prober     *engine // of probe
 	candidates []candidate
-	arena      []Assignment
-	arenaChunk int // size of the last chunk of arena
+	arena      arena
+	bookings   arena // of the reservations that are not needed after the cycle
 }
 
 // workload is the running jobs and the pending jobs, the latter in the queue's
@@ -73,6 +78,7 @@ type slotting int
 const (
 	fullSlots   slotting = iota // exactly, or in fixed slots where that would be too many
 	sparseSlots                 // only where a boundary is needed
+	exactSlots                  // exactly, for one cycle after another
 )
 
 // newEngine returns an engine in which the running jobs of w are booked.
@@ -88,6 +94,7 @@ func newEngine(s *Snapshot, w workload, how slotting) *engine {
 		epoch:             1,
 		licenseRow:        map[string]int{},
 		scratch:           make([]uint64, (len(s.Nodes)+63)/64),
+		cyclic:            how == exactSlots,
 	}
 	for i := range s.Licenses {
 		e.licenseRow[s.Licenses[i].Name] = 1 + i
@@ -173,7 +180,7 @@ func (e *engine) claimOfRunning(r *Running) claim {
 		reservation:   r.Reservation,
 	}
 	if e.loading { // what is found here stays together; later ones would keep room for many
-		c.nodes = e.assignments(len(r.Allocation))
+		c.nodes = e.arena.assignments(len(r.Allocation))
 	} else {
 		c.nodes = make([]Assignment, len(r.Allocation))
 	}
@@ -195,18 +202,39 @@ const (
 	lastArenaChunk  = 4096
 )
 
-// assignments returns a new list of n assignments.
-func (e *engine) assignments(n int) []Assignment {
+// arena allocates assignments.
+type arena struct {
+	chunk []Assignment
+	used  int // of chunk
+}
+
+// assignments returns a list of n assignments, which may have any contents.
+func (a *arena) assignments(n int) []Assignment {
 	if n > lastArenaChunk/4 {
 		return make([]Assignment, n)
 	}
-	for len(e.arena) < n {
-		e.arenaChunk = min(max(firstArenaChunk, 2*e.arenaChunk), lastArenaChunk)
-		e.arena = make([]Assignment, e.arenaChunk)
+	if len(a.chunk)-a.used < n {
+		size := max(firstArenaChunk, 2*len(a.chunk))
+		for size < n {
+			size *= 2
+		}
+		a.chunk, a.used = make([]Assignment, min(size, lastArenaChunk)), 0
 	}
-	out := e.arena[:n:n]
-	e.arena = e.arena[n:]
+	out := a.chunk[a.used : a.used+n : a.used+n]
+	a.used += n
 	return out
+}
+
+// reset allows what was allocated to be overwritten.
+func (a *arena) reset() { a.used = 0 }
+
+// assignments returns a list of n assignments for a job that runs in the
+// interval.
+func (e *engine) assignments(n int, in interval) []Assignment {
+	if e.startsOnly && in.start > e.now {
+		return e.bookings.assignments(n)
+	}
+	return e.arena.assignments(n)
 }
 
 // invalidateBounds drops what was found impossible, because resources became

@@ -177,7 +177,7 @@ func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) [
 	if chosen == nil {
 		return nil
 	}
-	return e.assign(s, e.inPlaceOrder(chosen))
+	return e.assign(s, in, e.inPlaceOrder(chosen))
 }
 
 // pick returns the nodes for the job: a single one if the job prefers that;
@@ -245,9 +245,9 @@ func room(c []candidate) int {
 // assign distributes the tasks over the nodes, as Slurm does for a batch job:
 // one on each node, then block by block in node order, whatever distribution
 // steps use.
-func (e *engine) assign(s *requestShape, chosen []candidate) []Assignment {
+func (e *engine) assign(s *requestShape, in interval, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
-	out := e.assignments(len(chosen))
+	out := e.assignments(len(chosen), in)
 	inAll := slices.Clone(s.GRESTotal)
 	for i := range chosen {
 		c := &chosen[i]

@@ -127,9 +127,6 @@ type planner struct {
 	decidedGroups    map[int64]bool // decided
 	later            []later
 
-	// startsOnly: only the jobs that start now are needed, not the reasons of others.
-	startsOnly bool
-
 	membersByGroup map[int64][]*Job // by Job.Group; nil: not computed yet
 }
 

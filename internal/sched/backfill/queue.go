@@ -129,7 +129,11 @@ func (q *Queue) SetUnavailable(node int, unavailable bool) {
 		}
 	}
 	q.base.Nodes[node].Unavailable = unavailable
-	if !q.stale {
+	switch {
+	case q.stale:
+	case q.planner.cyclic:
+		q.stale = true
+	default:
 		q.planner.updateAvailability(node)
 	}
 }
@@ -180,9 +184,9 @@ func (q *Queue) count(userExclusive bool, sharers, by int) {
 const mostShapes = 4096
 
 // renew replaces the engine.
-func (q *Queue) renew(now int64) {
+func (q *Queue) renew(now int64, how slotting) {
 	q.base.Now, q.stale, q.open = now, false, false
-	q.planner = newPlanner(&q.base, q.work(), sparseSlots)
+	q.planner = newPlanner(&q.base, q.work(), how)
 	q.planner.startsOnly, q.planner.workload = true, workload{}
 	for _, c := range q.pending.chunks {
 		for i := range c.jobs {
@@ -219,11 +223,13 @@ func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 // decided. They do not run until Start is called. The result is valid until the
 // next call.
 func (q *Queue) Decide(now int64) []Decision {
-	if !q.base.Incremental() {
+	how, ok := q.slotting()
+	if !ok {
+		q.closeCycle()
 		return q.decideFully(now)
 	}
 	if q.stale || len(q.planner.shapes) > mostShapes+2*q.pending.n {
-		q.renew(now)
+		q.renew(now, how)
 	}
 	first := 0
 	if q.resumes(now) {
@@ -332,7 +338,7 @@ func (p *planner) hopeless(w *pendingJob) bool {
 	switch {
 	case w.complex:
 		return false
-	case p.reserved[w.partition] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
+	case !p.sparse || p.reserved[w.partition] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
 		return false
 	}
 	may := p.maxDurations[w.shape.number]

@@ -11,9 +11,10 @@ import (
 
 // events drives a Queue and a Snapshot of the same state side by side.
 type events struct {
-	q    *Queue
-	s    *Snapshot
-	next int64
+	q     *Queue
+	s     *Snapshot
+	next  int64
+	plain bool // nothing that an exact profile cannot keep from cycle to cycle
 }
 
 func newEvents(t *rapid.T) *events {
@@ -21,24 +22,29 @@ func newEvents(t *rapid.T) *events {
 	s.Policy = drawPolicy(t, s.Policy.PlanAll)
 	s.Overtime = rapid.Int64Range(0, 3).Draw(t, "overtime")
 	s.Limits = []Limit{{Reason: "A", Quantity: QuantityJobs, Left: 2}, {Reason: "B", Quantity: QuantityCPUs, Left: 6}}
-	for i := range s.Pending {
-		enrich(t, s, &s.Pending[i])
+	m := &events{s: s, next: 100, plain: rapid.Bool().Draw(t, "plain")}
+	if m.plain {
+		s.AdvanceReservations = nil
 	}
-	return &events{q: NewQueue(deepCopy(s)), s: s, next: 100}
+	for i := range s.Pending {
+		m.enrich(t, &s.Pending[i])
+	}
+	m.q = NewQueue(deepCopy(s))
+	return m
 }
 
 // drawPolicy draws any of the policies.
 func drawPolicy(t *rapid.T, planAll bool) Policy {
 	p := rapid.SampledFrom([]Policy{EASY(), SJBF(), FCFS(), Conservative()}).Draw(t, "policy")
 	if p.Reservations > 0 {
-		p.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+		p.Reservations = rapid.SampledFrom([]int{1, 2, 5, mostSparse + 1}).Draw(t, "reservations")
 	}
 	p.PlanAll = planAll
 	return p
 }
 
 // enrich draws the fields of a job that drawRich does not.
-func enrich(t *rapid.T, s *Snapshot, j *Job) {
+func (m *events) enrich(t *rapid.T, j *Job) {
 	j.Partition = rapid.IntRange(0, 1).Draw(t, "partition")
 	if rapid.IntRange(0, 5).Draw(t, "limited") == 0 {
 		j.Limits = []int{rapid.IntRange(0, 1).Draw(t, "limit")}
@@ -49,16 +55,19 @@ func enrich(t *rapid.T, s *Snapshot, j *Job) {
 	if rapid.IntRange(0, 7).Draw(t, "held") == 0 {
 		j.Blocked = "JobHeldUser"
 	}
+	if m.plain {
+		j.UserExclusive, j.Share = false, 0
+	}
 }
 
 func (m *events) arrive(t *rapid.T) {
 	m.next++
 	j := drawJob(t, m.next, len(m.s.Nodes))
-	enrich(t, m.s, &j)
 	if rapid.IntRange(0, 6).Draw(t, "shares") == 0 {
 		j.Share = rapid.IntRange(2, 3).Draw(t, "sharers")
 	}
 	j.UserExclusive = rapid.IntRange(0, 8).Draw(t, "user's") == 0
+	m.enrich(t, &j)
 	if rapid.IntRange(0, 6).Draw(t, "copies") == 0 {
 		j.Copies = 3
 	}

@@ -28,27 +28,29 @@ func TestQueueResumesCycles(t *testing.T) {
 		{"a job that never runs joins the head's group", []Job{with(head, func(j *Job) { j.Group = 1 }), long},
 			[]Job{{ID: 4, Group: 1, MinNodes: 2}}, 20, false, "[3]"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &Snapshot{Nodes: nodes(1, 4), Policy: EASY(), Pending: c.first,
-				Running: []Running{{ID: 1, End: 100, Allocation: []NodeAllocation{held(0, 0, 3)}}}}
-			q := NewQueue(s)
-			if d := q.Decide(10); len(d) > 0 {
-				t.Fatalf("the first cycle starts %+v", d)
-			}
-			cycle := q.planner.epoch
-			for i := range c.comes {
-				q.Submit(&c.comes[i])
-			}
-			got := []int64{}
-			for _, d := range q.Decide(c.now) {
-				got = append(got, d.ID)
-			}
-			if fmt.Sprint(got) != c.starts {
-				t.Errorf("the queue starts %v, want %s", got, c.starts)
-			}
-			if resumed := q.planner.epoch == cycle; resumed != c.resumes {
-				t.Errorf("resumed: %v", resumed)
-			}
-		})
+		for policy, p := range map[string]Policy{"EASY": EASY(), "conservative": Conservative()} {
+			t.Run(c.name+"/"+policy, func(t *testing.T) {
+				s := &Snapshot{Nodes: nodes(1, 4), Policy: p, Pending: c.first,
+					Running: []Running{{ID: 1, End: 100, Allocation: []NodeAllocation{held(0, 0, 3)}}}}
+				q := NewQueue(s)
+				if d := q.Decide(10); len(d) > 0 {
+					t.Fatalf("the first cycle starts %+v", d)
+				}
+				cycle := q.planner.epoch
+				for i := range c.comes {
+					q.Submit(&c.comes[i])
+				}
+				got := []int64{}
+				for _, d := range q.Decide(c.now) {
+					got = append(got, d.ID)
+				}
+				if fmt.Sprint(got) != c.starts {
+					t.Errorf("the queue starts %v, want %s", got, c.starts)
+				}
+				if resumed := q.planner.epoch == cycle; resumed != c.resumes {
+					t.Errorf("resumed: %v", resumed)
+				}
+			})
+		}
 	}
 }

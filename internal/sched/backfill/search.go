@@ -59,14 +59,14 @@ func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 		return nil
 	}
 	if s.simple {
-		return e.assignFirst(s)
+		return e.assignFirst(s, in)
 	}
 	return e.choose(s, j, in, e.candidatesOfClass(s, j, in))
 }
 
 // assignFirst assigns the first nodes of e.scratch to a simple job.
-func (e *engine) assignFirst(s *requestShape) []Assignment {
-	out := e.assignments(s.leastNodes)
+func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
+	out := e.assignments(s.leastNodes, in)
 	i := 0
 	tasks := 1
 	if s.ExactPerNode {
@@ -240,7 +240,11 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 		return at, nodes, ok
 	}
 	slot := e.first
-	if from > e.now {
+	switch {
+	case from <= e.now:
+	case e.exact:
+		slot = e.slotAt(from) // whose amounts are those at from
+	default:
 		slot = e.splitAt(from)
 	}
 	for slot < len(e.at) {

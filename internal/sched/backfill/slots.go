@@ -26,11 +26,7 @@ func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	for _, r := range w.running {
 		at = append(at, max(r.End, s.Now+max(1, s.Overtime)))
 	}
-	reserved := len(w.pending)
-	if s.Policy.Reservations > 0 && !s.Policy.PlanAll {
-		reserved = min(reserved, s.Policy.Reservations)
-	}
-	if !s.Policy.forceCoarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
+	if s.fitsExactly(len(w.running), len(w.pending)) {
 		for _, j := range w.pending {
 			fixed = append(fixed, j.Begin)
 		}

@@ -63,15 +63,23 @@ func (c *claim) same(o *claim) bool {
 	return c.id == o.id && len(c.nodes) == len(o.nodes) && (len(c.nodes) == 0 || &c.nodes[0] == &o.nodes[0])
 }
 
-// splitAtEnd returns the first slot after the claim. In a sparse profile it
-// also adds the claim to the releases, or removes it.
+// splitAtEnd returns the first slot after the claim. Where the engine has a list
+// of releases it also adds the claim there, or removes it.
 func (e *engine) splitAtEnd(c *claim, sign int32) int {
-	if !e.sparse {
-		return e.resourceProfile.splitAt(c.end)
+	if e.sparse || e.cyclic && c.start <= e.now {
+		e.updateReleases(c, sign)
 	}
+	if e.sparse {
+		return e.slotFrom(c.end)
+	}
+	return e.resourceProfile.splitAt(c.end)
+}
+
+// updateReleases adds the claim to the releases, or removes it.
+func (e *engine) updateReleases(c *claim, sign int32) {
 	if sign < 0 {
 		e.releases.remove(c)
-		return e.slotFrom(c.end)
+		return
 	}
 	kept := e.keep(c)
 	if e.loading {
@@ -82,7 +90,6 @@ func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	if c.of == nil {
 		e.booked = append(e.booked, kept)
 	}
-	return e.slotFrom(c.end)
 }
 
 // keep returns a copy of c, in the memory of one that was dropped if there is
