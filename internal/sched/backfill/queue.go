@@ -8,9 +8,10 @@ import (
 
 // Queue decides, event by event, which jobs start now, exactly as Snapshot.Plan
 // would decide about the same jobs. It keeps the free resources and the queue's
-// order between events, so that an event costs what it changes. Where the
-// policy does not allow that (see Snapshot.Incremental), it plans the whole
-// queue. Not safe for concurrent use.
+// order between events, so that an event costs what it changes (see
+// Snapshot.Incremental). Where every job gets a reservation it keeps the free
+// resources only, and where it cannot keep these exactly (see Queue.slotting) it
+// makes a full plan. Not safe for concurrent use.
 type Queue struct {
 	base          Snapshot // without jobs; Nodes may be shared with a snapshot
 	shared        bool
