@@ -163,7 +163,8 @@ type relayedSession struct {
 	signal             string
 }
 
-// relaySession relays a session to the pod. While the pod starts, it tells the client.
+// relaySession relays a session to the pod. While the pod starts, it sends the client a
+// message.
 func (c *conn) relaySession(nc ssh.NewChannel) {
 	var far ssh.Channel
 	var farAsked <-chan *ssh.Request

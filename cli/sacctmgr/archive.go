@@ -39,7 +39,7 @@ func refuseArchiveOption(_ *archiveDump, p keyvalue.Pair) error {
 		"into the scheduler's --accounting-archive; events are not archived", p.Text)
 }
 
-// archiveDump is what the words of archive dump ask for.
+// archiveDump has the arguments of archive dump.
 type archiveDump struct {
 	now     time.Time
 	request status.ArchiveRequest

@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// edit is one add, modify or delete command: the state that it changes, and
-// what is shown of it.
+// edit is one add, modify or delete command: the state that it changes, and what it
+// prints.
 type edit struct {
 	state *state
 	shown strings.Builder
@@ -78,8 +78,8 @@ func (o *Options) modify(ctx context.Context, words []string) error {
 
 type editFunc = func(*edit, []keyvalue.Pair) error
 
-// edit works out the changes of a command, shows them, asks for confirmation and
-// has them made.
+// edit computes the changes of a command, prints them, asks for confirmation and
+// requests them.
 func (o *Options) edit(
 	ctx context.Context, verb, valid string, operation func(*entity) editFunc, words []string,
 ) error {

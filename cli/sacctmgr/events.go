@@ -40,7 +40,7 @@ func kindOf(e *status.AcctEvent) string {
 	return nodeEvent
 }
 
-// eventFilter is what the words of list events ask for.
+// eventFilter has the arguments of list events.
 type eventFilter struct {
 	options                                 *Options
 	query                                   status.EventQuery
@@ -231,7 +231,7 @@ func (o *Options) parseTime(text string) int64 {
 	return 0
 }
 
-// formatTime formats a time as SLURM_TIME_FORMAT asks for.
+// formatTime formats a time according to SLURM_TIME_FORMAT.
 func (o *Options) formatTime(at int64) string {
 	now := o.p.Now()
 	s := format.Settings{

@@ -99,8 +99,8 @@ func isFairshare(p keyvalue.Pair) bool {
 	return keyvalue.Abbreviates(p.Key, "Fairshare", 3) || keyvalue.Abbreviates(p.Key, "Shares", 3)
 }
 
-// setLimit sets a limit, the share or the priority. known is false if the key
-// names none of them. line is what is shown of it.
+// setLimit sets a limit, the share or the priority. known is false if the key names
+// none of them. line is the line to print for it.
 func setLimit(l *status.Limits, p keyvalue.Pair) (line string, known bool, err error) {
 	if isFairshare(p) {
 		if l.Share, err = parseShare(p); err != nil {

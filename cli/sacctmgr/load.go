@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// load makes the associations those of a dump; "clean" removes what the dump
-// does not have. All of it is made, or nothing.
+// load changes the associations to those of a dump; "clean" removes what the dump does
+// not have. Either all changes are made, or none.
 func (o *Options) load(ctx context.Context, words []string) error {
 	file, clean := "", false
 	for _, p := range keyvalue.ParseAll(words) {

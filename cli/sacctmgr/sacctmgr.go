@@ -1,6 +1,6 @@
-// Package sacctmgr shows and changes accounts, users, associations and QOS. It
-// works out which objects a command changes, shows that, asks for confirmation,
-// and has all of the changes made at once or none.
+// Package sacctmgr shows and changes accounts, users, associations and QOS. It computes
+// which objects a command changes, prints that, asks for confirmation, and requests all
+// of the changes at once or none.
 package sacctmgr
 
 import (

@@ -88,7 +88,7 @@ func (o *Options) show(ctx context.Context, words []string) error {
 	return failed()
 }
 
-// listing is what the words after the name of a list ask for.
+// listing has the arguments after the name of a list.
 type listing struct {
 	format                                string // "": the usual columns
 	withAssoc, tree                       bool

@@ -24,7 +24,7 @@ var actions = []string{
 	"Remove WCKeys",
 }
 
-// transactionFilter is what the words of list transactions ask for.
+// transactionFilter has the arguments of list transactions.
 type transactionFilter struct {
 	options                           *Options
 	query                             status.TransactionQuery

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// updateError words why one target could not be changed.
+// updateError returns the error for one target that could not be changed.
 func updateError(s *specification, item status.OperationStatus) error {
 	if s.entity == status.EntityPartition {
 		if e := partitionError(s, item.Error); e != nil {
@@ -45,7 +45,7 @@ func updateError(s *specification, item status.OperationStatus) error {
 	return plain("slurm_update error: %s", item.Error)
 }
 
-// escapeLines is format.Escape for an answer of several lines.
+// escapeLines is format.Escape for a text of several lines.
 func escapeLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
@@ -54,10 +54,10 @@ func escapeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// noError is what Slurm's scontrol update adds where it asked nobody.
+// noError is what Slurm's scontrol update adds if it sent no request.
 const noError = "slurm_update error: No error\n"
 
-// locally is err as update has it that found it by itself.
+// locally returns err in the form of update for errors that it finds itself.
 func locally(err error) error {
 	var e *slurmerr.Error
 	if !errors.As(err, &e) || e.Message == "" || strings.HasPrefix(e.Message, "Invalid numeric value ") ||
@@ -69,8 +69,8 @@ func locally(err error) error {
 	return e
 }
 
-// partitionError words what Slurm's scontrol finds by itself in the settings of
-// a partition; nil: it was the cluster that refused.
+// partitionError returns the error for a setting of a partition that Slurm's scontrol
+// finds itself; nil: the cluster refused.
 func partitionError(s *specification, text string) error {
 	switch {
 	case strings.HasPrefix(text, "Update of this parameter is not supported"):
@@ -86,13 +86,13 @@ func partitionError(s *specification, text string) error {
 	return nil
 }
 
-// stepNamed tells whether name is JOB.STEP, or a job with all its steps.
+// stepNamed reports whether name is JOB.STEP, or a job with all of its steps.
 func stepNamed(name string) bool {
 	id, err := value.ParseStepID(name)
 	return err == nil && id.Job > 0
 }
 
-// asTyped has the parameter that a message names last as it was typed.
+// asTyped replaces the parameter at the end of a message by the word as it was typed.
 func (s *specification) asTyped(text string) string {
 	for _, w := range s.words {
 		if n := len(text) - len(w); n >= 0 && strings.EqualFold(text[n:], w) {
@@ -102,11 +102,12 @@ func (s *specification) asTyped(text string) string {
 	return text
 }
 
-// noInstant are the parameters whose values are points in time.
+// noInstant are the beginnings of messages about values that are not points in time.
 var noInstant = []string{"Invalid StartTime value: ", "Invalid EndTime value: ", "Invalid Deadline value: "}
 
-// jobError words why a job could not be changed: what Slurm's scontrol finds by
-// itself without the job, and of a task of an array the task first.
+// jobError returns the error for a job that could not be changed: in Slurm's form for
+// errors that scontrol finds without the job, and with the task first for a task of an
+// array.
 func jobError(item status.OperationStatus) error {
 	text := item.Error
 	for _, p := range noInstant {
@@ -125,7 +126,7 @@ func jobError(item status.OperationStatus) error {
 	return plain("%s", aboutJob(item.Job, text))
 }
 
-// aboutJob is Slurm's form of a message about a job, or about tasks of one.
+// aboutJob returns Slurm's form of a message about a job, or about tasks of one.
 func aboutJob(job, text string) string {
 	if tasks(job) {
 		return job + ": " + text
@@ -133,7 +134,7 @@ func aboutJob(job, text string) string {
 	return text + " for job " + job
 }
 
-// tasks tells whether job names tasks of an array, and can be read.
+// tasks reports whether job names tasks of an array in a valid form.
 func tasks(job string) bool {
 	_, index, found := strings.Cut(job, "_")
 	return found &&
@@ -141,14 +142,14 @@ func tasks(job string) bool {
 			index != "" && strings.Trim(index, "0123456789,-:") == "")
 }
 
-// How Slurm's scontrol ends what it says of a reservation by itself, without
+// The ends of messages about a reservation that Slurm's scontrol prints itself, without
 // the controller.
 const (
 	notCreated = ".  No reservation created."
 	notUpdated = ".  No reservation update."
 )
 
-// noInstantOf is the line before a message about a value that is no point in
+// noInstantOf returns the line before a message about a value that is not a point in
 // time.
 func noInstantOf(text string) []string {
 	if !strings.HasPrefix(text, "Invalid start time ") && !strings.HasPrefix(text, "Invalid end time ") {
@@ -159,7 +160,8 @@ func noInstantOf(text string) []string {
 	return []string{"Invalid time specification (pos=0): " + v}
 }
 
-// local tells whether Slurm's scontrol finds the error by itself.
+// local reports whether Slurm's scontrol finds the error itself, without the
+// controller.
 func local(text string) bool {
 	if strings.HasSuffix(text, notCreated) || strings.HasSuffix(text, notUpdated) {
 		return true
@@ -173,7 +175,7 @@ func local(text string) bool {
 	return false
 }
 
-// createError words why something could not be made.
+// createError returns the error for an object that could not be created.
 func createError(s *specification, text string) error {
 	if s.entity == status.EntityPartition {
 		if e := partitionError(s, text); e != nil {

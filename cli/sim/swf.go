@@ -135,8 +135,8 @@ func readJob(line string) (traceJob, error) {
 	return j, nil
 }
 
-// filter drops the jobs that cannot be replayed on so many processors, and
-// ends the others at their estimate.
+// filter drops the jobs that cannot be replayed on that number of processors, and ends
+// the others at their estimate.
 func (t *trace) filter(processors int) {
 	kept := t.jobs[:0]
 	for _, j := range t.jobs {

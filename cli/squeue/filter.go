@@ -128,7 +128,7 @@ func (f *filter) tasks(rows []status.Job) []status.Job {
 	})
 }
 
-// expandTask returns the ids that 12_[1-3] stands for.
+// expandTask returns the ids of 12_[1-3].
 func expandTask(id string) []string {
 	list, err := hostlist.Expand(id)
 	if err != nil {

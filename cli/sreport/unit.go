@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// unit says how amounts are shown.
+// unit is how amounts are shown.
 type unit struct {
 	name    string // "Minutes"
 	seconds float64
@@ -79,8 +79,8 @@ func (o *Options) setUnit(name string) {
 	o.unit = *found
 }
 
-// filterTRES replaces "all" by the TRES of the cluster, and leaves out what is no
-// TRES of it.
+// filterTRES replaces "all" by the TRES of the cluster, and removes those that the
+// cluster does not have.
 func (o *Options) filterTRES(d *data) error {
 	if slices.ContainsFunc(o.tres, func(name string) bool { return strings.EqualFold(name, "all") }) {
 		o.tres = slices.Clone(usualTRES)

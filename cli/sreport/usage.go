@@ -31,8 +31,8 @@ func (o *Options) usageTable() []format.Field {
 	}
 }
 
-// usualColumns appends to front what Slurm shows of usage: the name of the TRES
-// if more than CPU is asked for, else energy, which is not measured here.
+// usualColumns appends to front the columns of usage as in Slurm: the name of the TRES
+// if more than CPU is requested, otherwise energy, which is not measured here.
 func (o *Options) usualColumns(front string, withEnergy bool) string {
 	switch {
 	case len(o.tres) > 1 || o.tres[0] != "cpu":

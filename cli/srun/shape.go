@@ -106,8 +106,8 @@ func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) 
 // lookupTimeout limits a request to the cluster that a step can do without.
 const lookupTimeout = 5 * time.Second
 
-// checkExcluded returns an error if a node of --exclude does not exist. The cluster
-// is asked only about nodes that the job does not have.
+// checkExcluded returns an error if a node of --exclude does not exist. It queries the
+// cluster only about nodes that the job does not have.
 func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
 	own, _ := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST")) // outside of jobs there are none
 	unknown := slices.DeleteFunc(slices.Clone(p.Job.Placement.Exclude), func(n string) bool {

@@ -59,7 +59,7 @@ func Build(s Spec) (v1.Image, error) {
 	return s.configure(image)
 }
 
-// configure says how the image is run; what the base says and s does not, stays.
+// configure sets how the image is run; values of the base that s does not have stay.
 func (s Spec) configure(image v1.Image) (v1.Image, error) {
 	file, err := image.ConfigFile()
 	if err != nil {

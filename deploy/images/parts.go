@@ -8,8 +8,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Names of the images of a release, without registry and version. The chart
-// asks for them.
+// Names of the images of a release, without registry and version. The chart uses them.
 const (
 	Scheduler = "berth-scheduler"
 	Agent     = "berth-agent"

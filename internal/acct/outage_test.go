@@ -240,8 +240,8 @@ func TestPostgresTablesGone(t *testing.T) {
 	all(t, c, address)
 }
 
-// What a newer version wrote stays as it is: the schema is not touched, and a
-// job whose record is newer stays in the queue.
+// Data of a newer version is not changed: neither the schema nor records, and a job
+// whose record is newer stays in the queue.
 func TestNewerSchemaAndRecord(t *testing.T) {
 	test := func(t *testing.T, driver, address string) {
 		s, err := store.Open(t.Context(), address)
@@ -286,7 +286,7 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) { test(t, "pgx", accttest.Postgres(t)) })
 }
 
-// A file that is no database is left as it is.
+// A file that is not a database is not changed.
 func TestTextInPlaceOfADatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	text := []byte(strings.Repeat("this is a text\n", 1000))

@@ -378,8 +378,7 @@ func TestDefaultMemory(t *testing.T) {
 	}
 }
 
-// The cluster says which resource limits a job takes over, unless the job says
-// so itself.
+// The cluster sets which resource limits a job inherits, unless the job does so itself.
 func TestResourceLimits(t *testing.T) {
 	h := newHouse(t)
 	set := &v1alpha1.Cluster{}

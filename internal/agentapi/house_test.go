@@ -75,8 +75,8 @@ func (h *house) clock() time.Time {
 	return h.now
 }
 
-// bearer is the token of a service account that says what is in its name,
-// "namespace/pod/uid/account"; any other name stays as it is.
+// bearer returns the token of a service account whose claims are in its name,
+// "namespace/pod/uid/account"; other names are returned unchanged.
 func bearer(name string) string {
 	part := strings.Split(name, "/")
 	if len(part) != 4 {

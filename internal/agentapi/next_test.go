@@ -20,8 +20,8 @@ func waiting(change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	return b
 }
 
-// A pod whose job has ended is kept for another one if such a one waits that could
-// be given the like of it.
+// A pod whose job has ended waits for another one if a job is pending that could get an
+// identical pod.
 func TestAPodIsKeptForAnotherJob(t *testing.T) {
 	for name, tt := range map[string]struct {
 		waits *v1alpha1.BatchJob

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// flood presents so many bearers at once.
+// flood presents that number of bearer tokens at once.
 func (h *house) flood(t *testing.T, n int, bearer func(i int) string) (reviews int) {
 	t.Helper()
 	h.mu.Lock()

@@ -65,8 +65,8 @@ func newTokens(c client.Client, now func() time.Time, known func(holder) bool) *
 	}
 }
 
-// holder returns the pod whose token the request carries. The error is a *failure
-// if the token is bad, or if too many tokens are to be reviewed.
+// holder returns the pod whose token the request has. The error is a *failure if the
+// token is invalid, or if too many tokens wait for a review.
 func (t *tokens) holder(r *http.Request) (holder, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {

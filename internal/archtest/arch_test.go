@@ -15,12 +15,12 @@ import (
 
 const module = "github.com/berth-hpc/berth/"
 
-// layer is what the packages under one path may import of ours. The longest
-// path that matches a package decides.
+// layer lists what the packages below one path may import. The longest path that
+// matches a package decides.
 //
-// A test that fails here says that the house has changed. Change the house on
-// purpose, with a decision record, or change the import; do not change this
-// table to make a build pass.
+// A failure here means that the structure has changed. Change the structure on purpose,
+// with a decision record, or change the import; do not change this table to make a
+// build pass.
 type layer struct {
 	path string
 	may  []string // paths of ours, subpackages included; "*" is everything
@@ -87,12 +87,12 @@ var layers = []layer{
 	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }
 
-// pure packages import nothing that reads or writes the world.
+// pure packages import nothing that does I/O.
 var pure = []string{"translate", "internal/sched/backfill", "internal/wire", "internal/slurmerr"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
 
-// heavy is what only few packages may link, and which.
+// heavy lists expensive dependencies and the packages that may link them.
 var heavy = map[string][]string{
 	"k8s.io/kubernetes/":             {"internal/sched/plugin", "internal/sched/app", "internal/localcluster", "cmd/scheduler", "cmd/berth-local"},
 	"sigs.k8s.io/controller-runtime": {"internal/acct/server", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "test"},
@@ -175,7 +175,7 @@ func docOf(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// within tells whether pkg is path or lies below it.
+// within reports whether pkg is path or is below it.
 func within(pkg, path string) bool {
 	return pkg == path || strings.HasPrefix(pkg, path+"/")
 }
@@ -261,7 +261,7 @@ func TestHeavyDependenciesAreFenced(t *testing.T) {
 	}
 }
 
-// fence is the longest prefix of heavy that covers the import; "": none.
+// fence returns the longest prefix of heavy that matches the import; "": none.
 func fence(path string) string {
 	best := ""
 	for p := range heavy {

@@ -1,5 +1,5 @@
-// Package build says which release of Berth a binary is, and which release of
-// Slurm its commands behave like.
+// Package build has the release of Berth of a binary, and the release of Slurm that its
+// commands behave like.
 package build
 
 // Version is Berth's own version; the linker sets it (-X).

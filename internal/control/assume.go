@@ -299,8 +299,8 @@ func (s *JobStore) writtenStatus(b *v1alpha1.BatchJob) v1alpha1.BatchJobStatus {
 	return b.Status
 }
 
-// EnsureCreated creates the object of b if there is none yet, and returns the job
-// as it is then. What is assumed of its status stays so.
+// EnsureCreated creates the object of b if there is none yet, and returns the job with
+// it. An assumed status stays assumed.
 func (c *Cluster) EnsureCreated(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	if IsCreated(b) {
 		return b, nil

@@ -1,6 +1,6 @@
 package keyvalue
 
-// Form says which words a Keyword reads.
+// Form is the kind of words that a Keyword accepts.
 type Form int
 
 const (

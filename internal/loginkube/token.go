@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Files of a credential, in a folder that the text %d stands for.
+// Files of a credential, in a folder for which %d stands in a text.
 const (
 	fileToken      = "token"
 	fileKubeconfig = "kubeconfig"
@@ -38,11 +38,10 @@ type tokenRequest struct {
 	} `json:"status"`
 }
 
-// Credential asks for a token of the user's ServiceAccount. uid is the one that
-// the user has logged in with: if the cluster knows the name under another, it
-// is somebody else's. A user whom the cluster does not know gets nothing; it is
-// asked again after a minute. With an error it still says what the environment
-// will be.
+// Credential requests a token of the user's ServiceAccount. uid is the one with which
+// the user has logged in: if the name has another uid in the cluster, it is another
+// user. A user that the cluster does not have gets no token; the next request is a
+// minute later. With an error it still returns the future environment.
 func (c *Cluster) Credential(ctx context.Context, user string, uid int) (*Credential, error) {
 	cred := &Credential{Env: []string{"KUBECONFIG=%d/" + fileKubeconfig}}
 	if err := c.users.fresh(); err != nil {

@@ -85,7 +85,7 @@ const headerSize = 10
 // stream ended there.
 const FlagPartial uint8 = 1
 
-// FlagGPUs on FrameSample asks for the load of the GPUs as well.
+// FlagGPUs on FrameSample requests the load of the GPUs as well.
 const FlagGPUs uint8 = 1
 
 // ErrFrame is wrapped by errors about malformed frames.

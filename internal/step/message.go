@@ -246,10 +246,10 @@ type Signal struct {
 // requests that with Terminate and SIGKILL.
 const KillNow = -1
 
-// Attach asks for the output of a running step (sattach).
+// Attach requests the output of a running step (sattach).
 type Attach struct {
 	StepID int32 `json:"stepID"`
-	// LayoutOnly asks for the Created message alone.
+	// LayoutOnly requests only the Created message.
 	LayoutOnly bool `json:"layoutOnly,omitempty"`
 }
 
@@ -257,7 +257,7 @@ type Attach struct {
 // steps, and the batch script (wire.StepBatch).
 type Query struct {
 	Steps []int32 `json:"steps,omitempty"`
-	// GPUs asks for the load of the GPUs as well, which takes longer.
+	// GPUs requests the load of the GPUs as well, which takes longer.
 	GPUs bool `json:"gpus,omitempty"`
 }
 
@@ -272,8 +272,8 @@ type GPU struct {
 	Total  int64  `json:"total"`  // bytes
 }
 
-// Tail asks for an output file of the batch script, and for what is appended to
-// it until the job ends.
+// Tail requests an output file of the batch script, and what is appended to it until
+// the job ends.
 type Tail struct {
 	Errors bool `json:"errors,omitempty"` // standard error
 	// Most is the number of bytes before the end of the file to begin with; 0:

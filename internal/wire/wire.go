@@ -318,7 +318,7 @@ type NextQuery struct {
 	Attempt int32 `json:"attempt"`
 }
 
-// CommandQuery asks for the commands after sequence number After.
+// CommandQuery requests the commands after sequence number After.
 type CommandQuery struct {
 	After int64 `json:"after"`
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // makeHome creates a user's home with mode 700 from a skeleton, unless it exists. It
-// appears complete, so that a simultaneous login never sees half of it.
+// appears complete, so that a concurrent login never sees a part of it.
 func makeHome(u *auth.User, skeleton string) error {
 	missing := false
 	err := asuser.Wait(u.Rights(), func() error {

@@ -92,7 +92,7 @@ func (t *terminal) resize(w windowChange) error {
 	return t.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
-// sendBreak sends a break, which has no effect on a pseudo-terminal; the error says
+// sendBreak sends a break, which has no effect on a pseudo-terminal; the error reports
 // whether it is one.
 func (t *terminal) sendBreak() error {
 	return t.control(func(fd int) error { return unix.IoctlSetInt(fd, unix.TCSBRK, 0) })

@@ -33,7 +33,7 @@ type exitSignal struct {
 	Message, Lang string
 }
 
-// sendExit tells the client how the process ended.
+// sendExit reports to the client how the process ended.
 func sendExit(ch ssh.Channel, w syscall.WaitStatus) error {
 	var err error
 	if w.Signaled() {

@@ -127,7 +127,7 @@ func inRange(r [2]int64, n int64) bool {
 }
 
 // inWindow applies the time window: to the eligible time and the end, or to the
-// states that are asked for.
+// requested states.
 func (f *Filter) inWindow(r *status.Record) bool {
 	q := f.q
 	w := window{q.Start, q.End}

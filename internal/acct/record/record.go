@@ -43,7 +43,7 @@ func OfJob(b *v1alpha1.BatchJob, row *status.Job, cluster string, users Users) [
 	return append(out, ofPresentRun(base, b, row, users))
 }
 
-// ofRequest returns what the job asks for, which is the same for every run.
+// ofRequest returns what the job requests, which is the same for every attempt.
 func ofRequest(b *v1alpha1.BatchJob, row *status.Job, cluster string) status.Record {
 	j := &b.Spec.Job
 	task := row.ArrayTaskID
@@ -77,8 +77,8 @@ func nodeCount(b *v1alpha1.BatchJob) int32 {
 	return b.Spec.Job.LeastNodes()
 }
 
-// requestedTRES returns the list of TRES that the job asks for. The row has them
-// without generic resources, or what the job holds.
+// requestedTRES returns the list of TRES that the job requests. The row has them
+// without generic resources, or those of the allocation.
 func requestedTRES(b *v1alpha1.BatchJob, row *status.Job) string {
 	list := strings.Split(row.TRES, ",")
 	for _, g := range b.Spec.Job.Shape.GRES {

@@ -40,8 +40,8 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 	}
 }
 
-// The number of nodes asked for is that of the job: squeue shows 3 nodes for a
-// pending -N2 -n3 -c2, sacct 2.
+// The requested number of nodes is that of the job: squeue shows 3 nodes for a pending
+// -N2 -n3 -c2, sacct 2.
 func TestRequestedNodes(t *testing.T) {
 	b := &v1alpha1.BatchJob{}
 	b.Spec.Job.Shape = job.Shape{

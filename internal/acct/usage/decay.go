@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// decay says how usage is weighted by age. With the zero value all of it has the
-// weight 1.
+// decay is how usage is weighted by age. With the zero value all usage has the weight
+// 1.
 type decay struct {
 	halfLife time.Duration // 0: usage does not decay
 	since    int64         // hours that ended before it do not count; 0: all do

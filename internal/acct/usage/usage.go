@@ -106,7 +106,7 @@ func (u *Usage) Prune(now time.Time) {
 	maps.DeleteFunc(u.counted, func(_ record.RunKey, ended int64) bool { return ended < u.oldest })
 }
 
-// Query says how usage is weighted.
+// Query sets how usage is weighted.
 type Query struct {
 	Now      time.Time
 	HalfLife time.Duration // 0: usage does not decay

@@ -284,8 +284,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--scheduler=some"}, `"some" is neither internal nor external nor none`},
 		{[]string{"--slurm-conf=" + conf}, conf + ":2: Invalid hostlist: n[1-"},
 		{[]string{"--slurm-conf=/does/not/exist"}, "no such file or directory"},
-		{[]string{"--state-dir=" + other}, "holds other files (thesis.tex)"},
-		{[]string{"--fresh", "--state-dir=" + other}, "holds other files (thesis.tex)"},
+		{[]string{"--state-dir=" + other}, "has other files (thesis.tex)"},
+		{[]string{"--fresh", "--state-dir=" + other}, "has other files (thesis.tex)"},
 		{[]string{"--wrong"}, "unknown flag: --wrong"},
 	} {
 		dir := filepath.Join(t.TempDir(), "state")

@@ -50,7 +50,7 @@ func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 	}
 }
 
-// act carries out a. again tells that the next decision need not wait for an event.
+// act performs a. again reports that the next decision need not wait for an event.
 func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again bool, err error) {
 	switch a.Kind {
 	case Create:

@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// lone is a pod and the job that stands for it, as the API server has it.
+// lone is a pod and the job that represents it, as in the API server.
 func (w *world) lone(pod string, id int64, node string) (*corev1.Pod, *v1alpha1.BatchJob) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: pod}, Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName, NodeName: node}}
 	fake.Feed(w.Cluster, p)

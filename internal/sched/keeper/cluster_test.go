@@ -346,9 +346,9 @@ func (w *world) play(steps []step) string {
 	return why
 }
 
-// Whatever happens to jobs and nodes: no CPU is two jobs', and every job that was
-// accepted runs to its end or is accounted for, in the state that it should be,
-// with nothing of it left.
+// For any changes of jobs and nodes: no CPU is allocated to two jobs, and every
+// accepted job runs to its end or is accounted for, in the right state, with nothing
+// left behind.
 func TestEveryJobIsAccountedFor(t *testing.T) {
 	ended := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {

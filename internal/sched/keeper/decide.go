@@ -145,8 +145,8 @@ type PodDeletion struct {
 	Force bool
 }
 
-// Decide returns what is to be done next. It is called again after every action
-// and every change.
+// Decide returns the next action. It is called again after every action and every
+// change.
 func Decide(f Facts) Action {
 	if f.Progress.Attempt != f.Job.Status.Attempt {
 		f.Progress = Progress{Attempt: f.Job.Status.Attempt, Failures: f.Progress.Failures}

@@ -36,8 +36,8 @@ func (f *Facts) outcomeOfReport(r wire.Report, ended time.Time) Action {
 	return f.requeueByExitCode(own)
 }
 
-// requeueByExitCode sends a batch job back to the queue whose exit code asks for it
-// (slurm.conf(5), RequeueExit, RequeueExitHold).
+// requeueByExitCode requeues a batch job if its exit code requires that (slurm.conf(5),
+// RequeueExit, RequeueExitHold).
 func (f *Facts) requeueByExitCode(own Action) Action {
 	x := own.Outcome.Exit
 	if x == nil || x.Signal != 0 || f.Job.Spec.Job.Batch.Client != "" || !f.requeueAllowed() {

@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// running is Decide for a running job. It goes on until its batch host ends, or
-// until a reason to end it comes first.
+// running is Decide for a running job. It continues until its batch host ends, or until
+// there is another reason to end it.
 func (f *Facts) running() Action {
 	pods := f.podsByIndex()
 	batch := pods[0]

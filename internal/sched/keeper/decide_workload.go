@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// A workload's job stands for pods that others created: it has no objects and no
-// agent. It runs when all of its pods are bound, ends with them, and when it is ended
-// its pods are deleted; their controllers create new ones, which are queued again.
+// A workload's job represents pods that others created: it has no objects and no agent.
+// It runs when all of its pods are bound, and ends with them. If the job is ended, its
+// pods are deleted; their controllers create new ones, which are queued again.
 
 // replacementTimeout is how long a group whose pods are gone waits for its
 // controllers to create others.
@@ -139,7 +139,7 @@ func (f *Facts) workloadConfiguring() Action {
 	return Action{Wake: due}
 }
 
-// workloadRunning is Decide for a running workload, which goes on as long as one of
+// workloadRunning is Decide for a running workload, which continues as long as one of
 // its pods does.
 func (f *Facts) workloadRunning() Action {
 	for _, p := range f.Pods {

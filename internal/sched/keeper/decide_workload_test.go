@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// standsFor makes a job stand for two pods of a group.
-func standsFor(group string) func(*v1alpha1.BatchJob) {
+// representing makes a job represent two pods of a group.
+func representing(group string) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) {
 		no := false
 		b.Spec.Job.Batch.Requeue = &no
@@ -27,7 +27,7 @@ func unbound(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPe
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
 func TestDecideWorkload(t *testing.T) {
-	group, single := standsFor("group ml/g"), standsFor("")
+	group, single := representing("group ml/g"), representing("")
 	alone := func(b *v1alpha1.BatchJob) { // of one pod, its status is assumed
 		single(b)
 		b.Spec.Workload.Pods = b.Spec.Workload.Pods[:1]
@@ -151,7 +151,7 @@ func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 		{name: "no plan has considered it for too long", after: maxCreateDelay, want: CreateObject},
 		{name: "it has an object", after: maxCreateDelay, reason: "Resources", made: true, want: Wait},
 	} {
-		b := aJob("", standsFor("group ml/g"))
+		b := aJob("", representing("group ml/g"))
 		b.Spec.SubmitTime = at(t0)
 		if b.UID = ""; tt.made {
 			b.UID = "g"
@@ -185,7 +185,7 @@ func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	queued := aJob("", standsFor("group ml/g"))
+	queued := aJob("", representing("group ml/g"))
 	c.Jobs.AssumeJob(queued)
 	expect("pods come", nil, queued, true)
 	placed := assumed(queued, v1alpha1.StateConfiguring)

@@ -46,8 +46,8 @@ func TestNextStartOfReservations(t *testing.T) {
 	}
 }
 
-// A job that waits for a reservation which is over or gone is held and no longer
-// requests it. It is not held if the reservation says so.
+// A job that waits for a reservation which has ended or was deleted is held and no
+// longer requests it. It is not held if the reservation says so.
 func TestJobsOfDeletedReservationsAreHeld(t *testing.T) {
 	now := time.Now()
 	c := fake.Cluster(interceptor.Funcs{})

@@ -190,9 +190,9 @@ func backoff(failures int) time.Duration {
 	return min(2*time.Minute, time.Second<<min(failures-1, 7))
 }
 
-// GangReady is called when every agent of the attempt has reported, with the
-// agents' addresses in the order of the job's nodes. It makes the job RUNNING and
-// returns it as written; called again, it returns the job as it is.
+// GangReady is called when every agent of the attempt has reported, with the agents'
+// addresses in the order of the job's nodes. It makes the job RUNNING and returns it as
+// written; a repeated call returns the present job.
 func (k *Keeper) GangReady(
 	ctx context.Context, jobID int64, attempt int32, addresses []string,
 ) (*v1alpha1.BatchJob, error) {

@@ -24,8 +24,8 @@ func newCheck(c *Checker, u *Usage) *check {
 	return &check{Checker: c, usage: u, overridden: map[string]bool{}}
 }
 
-// reasons are the reasons of one kind of limit by TRES, because Slurm's names are
-// not regular. qos tells whether the limit is one of a QOS.
+// reasons are the reasons of one kind of limit by TRES, because Slurm's names are not
+// regular. qos reports whether the limit is one of a QOS.
 type reasons struct {
 	qos    bool
 	byTRES map[string]string
@@ -344,7 +344,7 @@ func (c *check) minPerJob(limits map[string]int64) string {
 	return ""
 }
 
-// maxWall checks the time limit of one job. qos tells whether the limit is one of a
+// maxWall checks the time limit of one job. qos reports whether the limit is one of a
 // QOS.
 func (c *check) maxWall(qos bool, limit int32, reason string) string {
 	if limit <= 0 || c.overridden["wall"] {

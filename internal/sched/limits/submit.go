@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// RequestOf returns the least that a submitted job requests, as far as it says so.
+// RequestOf returns the minimum that a submitted job requests, as far as it is known.
 func RequestOf(j *job.Job, user, partition string) Usage {
 	s := &j.Shape
 	nodes := j.LeastNodes()

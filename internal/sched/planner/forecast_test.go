@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// asked is a job of so many CPUs that is not submitted.
+// asked returns a job of that number of CPUs that is not submitted.
 func asked(user string, cpus int32, change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 1<<53 - 1, User: user, Partition: "debug",
 		Job: job.Job{Shape: job.Shape{CPUsPerTask: cpus}, Time: job.Time{Limit: 5}}}}

@@ -295,8 +295,7 @@ func TestAFailedStartIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A job that somebody changed meanwhile is left to the plan that the change
-// asks for.
+// A job that was changed in the meantime is left to the plan after the change.
 func TestAChangedJobIsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

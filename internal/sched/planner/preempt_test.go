@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// inQOS has a job ask for a QOS; of two that there are, "high" preempts "low".
+// inQOS sets the QOS of a job; of the two, "high" preempts "low".
 func inQOS(name string) func(*job.Job) { return func(j *job.Job) { j.QOS = name } }
 
 func newPreemptingBench(t *testing.T) *bench {

@@ -43,8 +43,8 @@ func (s *stats) addCycle(now time.Time, took time.Duration, decisions []backfill
 	n.TableTotal += n.Table
 }
 
-// addStarts adds an incremental cycle that starts so many jobs, some of them before jobs
-// of higher priority.
+// addStarts adds an incremental cycle that starts that number of jobs, some of them
+// before jobs of higher priority.
 func (s *stats) addStarts(jobs, backfilled int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ type Plan struct {
 	starts map[string]time.Time // see nodeStarts
 }
 
-// NewPlan returns a plan on the snapshot for about so many pending jobs.
+// NewPlan returns a plan on the snapshot for about that number of pending jobs.
 func NewPlan(s *snapshot.Snapshot, jobs int) *Plan {
 	return &Plan{snapshot: s, planned: make(map[int64]control.Planned, jobs)}
 }

@@ -29,8 +29,8 @@ func (s *Snapshot) spreadGPUs(out *backfill.Job, shape *job.Shape, p *Partition)
 	}
 }
 
-// haveGPUs reports whether at least nodes of the partition's nodes have perNode of
-// g, and the CPUs and memory that go with so many GPUs, if nothing runs there.
+// haveGPUs reports whether at least nodes of the partition's nodes have perNode of g,
+// and the CPUs and memory for that number of GPUs, if nothing runs there.
 func (s *Snapshot) haveGPUs(p *Partition, shape *job.Shape, g job.GRES, perNode, nodes int64) bool {
 	for i := range s.Nodes {
 		if !p.Nodes.Has(i) {

@@ -152,9 +152,9 @@ func TestOptionsInThePlan(t *testing.T) {
 	}
 }
 
-// TestSizesInThePlan: how many nodes, tasks, CPUs, bytes and GPUs are asked for,
-// by where there is room. Three nodes of four CPUs and 4000 MB, of which n1 has two
-// GPUs, n2 two of a type, and n3 none.
+// TestSizesInThePlan: how many nodes, tasks, CPUs, bytes and GPUs are requested,
+// depending on the nodes with room. Three nodes of four CPUs and 4000 MB, of which n1
+// has two GPUs, n2 two of a type, and n3 none.
 func TestSizesInThePlan(t *testing.T) {
 	for _, c := range []struct{ before, line, want string }{
 		{"", "--nodes=2", "n1/1:0 n2/1:0"},

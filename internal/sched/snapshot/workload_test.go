@@ -31,8 +31,8 @@ func member(uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// standsFor makes a job stand for pods.
-func standsFor(uids ...types.UID) func(*v1alpha1.BatchJob) {
+// representing makes a job represent pods.
+func representing(uids ...types.UID) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) {
 		b.Namespace, b.Spec.User = "ml", "k8s_ml"
 		b.Spec.Job.Shape.Tasks, b.Spec.Job.Shape.CPUsPerTask = int32(len(uids)), 1
@@ -52,7 +52,7 @@ func startsOn(s *Snapshot, id int64) []string {
 	return nil
 }
 
-// A pod goes only where kube-scheduler would let it.
+// A pod is placed only where kube-scheduler would allow it.
 func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 	own := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: wire.LabelManaged, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
@@ -90,7 +90,7 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 				Nodes:      nodes,
 				Partitions: schedtest.Partitions(),
 				Pods:       []*corev1.Pod{member("a", "", tt.pod)},
-				Jobs:       []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"))},
+				Jobs:       []*v1alpha1.BatchJob{schedtest.Job(1, representing("a"))},
 			},
 		)
 		got := ""
@@ -107,7 +107,7 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
 	s := New(Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1")},
 		Pods: []*corev1.Pod{member("a", "n1"), member("b", "n1")},
-		Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"), schedtest.RunningOn("0-1", "n1"))}})
+		Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, representing("a"), schedtest.RunningOn("0-1", "n1"))}})
 	if used := s.Nodes[0].UsedCPUs; used != 1 {
 		t.Errorf("%d CPUs used by others, want that of the pod which is no job's", used)
 	}

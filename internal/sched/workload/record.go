@@ -26,8 +26,8 @@ type Group struct {
 	Pods       []*corev1.Pod
 }
 
-// gang returns the pods that the group's job stands for: the first ones that wait,
-// as many as have to start together. nil: some are missing.
+// gang returns the pods that the group's job represents: the first pending ones, as
+// many as have to start together. nil: some are missing.
 func (g *Group) gang(waits func(*corev1.Pod) bool) []*corev1.Pod {
 	if len(g.Pods) < g.Least {
 		return nil
@@ -117,8 +117,8 @@ func spec(
 	return s, ignored, nil
 }
 
-// nameOf returns the name of the job that stands for the pods. It depends on
-// nothing else, so that every leader creates the same object.
+// nameOf returns the name of the job that represents the pods. It depends on nothing
+// else, so that every leader creates the same object.
 func nameOf(pods []v1alpha1.WorkloadPod) string {
 	h := sha256.New()
 	for i := range pods {

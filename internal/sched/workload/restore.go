@@ -43,7 +43,7 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 	if _, ok := w.Allowed(p.Namespace); !ok {
 		return nil
 	}
-	if known, err := w.recorded(ctx, p, id); err != nil || known {
+	if known, err := w.isRecorded(ctx, p, id); err != nil || known {
 		return err
 	}
 	g := &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: []*corev1.Pod{p}}
@@ -64,9 +64,9 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 	return err
 }
 
-// recorded reports whether nothing is to be done about a pod: accounting has its
+// isRecorded reports whether nothing has to be done about a pod: accounting has its
 // job, or it ended long ago.
-func (w *Controller) recorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
+func (w *Controller) isRecorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
 	over := snapshot.IsTerminated(p)
 	switch {
 	case w.Recorded == nil:

@@ -261,7 +261,7 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 	return err
 }
 
-// jobOf returns the BatchJob that stands for pods.
+// jobOf returns the BatchJob that represents pods.
 func (w *Controller) jobOf(s *v1alpha1.BatchJobSpec, pods []*corev1.Pod) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pods[0].Namespace, Name: nameOf(s.Workload.Pods), Finalizers: []string{wire.Finalizer},

@@ -36,7 +36,7 @@ func (n *Node) cpusWithMemory(s *step.Shape, want int32, ignoreBusy bool) int32 
 	return want
 }
 
-// Layout says which tasks run on which nodes.
+// Layout has the tasks of each node.
 type Layout struct {
 	Nodes []int32    // indexes of the job's nodes, ascending
 	Tasks [][]uint32 // the global numbers of each node's tasks, ascending
