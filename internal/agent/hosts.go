@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/wire"
@@ -17,7 +18,9 @@ const (
 )
 
 // hostsFile returns the new contents of a hosts file: the old lines, without those
-// between the marks, and a line for every host of the job.
+// between the marks, and a line for every host of the job. The old lines lose the names
+// of the job's hosts: a resolver returns the addresses of all lines that have the name,
+// and programs take the output of `hostname --ip-address` for one address.
 func hostsFile(old []byte, hosts []wire.Host) []byte {
 	var b bytes.Buffer
 	ours := false
@@ -28,7 +31,7 @@ func hostsFile(old []byte, hosts []wire.Host) []byte {
 		case line == hostsEnd:
 			ours = false
 		case !ours && line != "":
-			b.WriteString(line + "\n")
+			b.WriteString(withoutNames(line, hosts))
 		}
 	}
 	if b.Len() == 0 {
@@ -42,6 +45,24 @@ func hostsFile(old []byte, hosts []wire.Host) []byte {
 	}
 	b.WriteString(hostsEnd + "\n")
 	return b.Bytes()
+}
+
+// withoutNames returns a line of a hosts file without the names of hosts, and "" if no
+// other name is left.
+func withoutNames(line string, hosts []wire.Host) string {
+	entry, _, _ := strings.Cut(line, "#")
+	f := strings.Fields(entry)
+	named := func(name string) bool {
+		return slices.ContainsFunc(hosts, func(h wire.Host) bool { return h.Name == name })
+	}
+	if len(f) < 2 || !slices.ContainsFunc(f[1:], named) {
+		return line + "\n"
+	}
+	left := slices.DeleteFunc(f[1:], named)
+	if len(left) == 0 {
+		return ""
+	}
+	return f[0] + "\t" + strings.Join(left, "\t") + "\n"
 }
 
 // fillHosts writes the names of the job's hosts to path, if that is a file that

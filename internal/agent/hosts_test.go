@@ -25,6 +25,12 @@ func TestHostsFile(t *testing.T) {
 	if again := hostsFile(once, hosts); string(again) != want {
 		t.Errorf("second time %q", again)
 	}
+	// A pod that is named after its node names it already, as a kubelet does.
+	named := "127.0.0.1\tlocalhost\n10.0.0.1\tn1\n127.0.1.1 n2 n2.site # here\n"
+	want = "127.0.0.1\tlocalhost\n127.0.1.1\tn2.site\n" + strings.TrimPrefix(want, "127.0.0.1\tlocalhost\n")
+	if once := string(hostsFile([]byte(named), hosts)); once != want {
+		t.Errorf("names that are there: %q, want %q", once, want)
+	}
 	if empty := string(hostsFile(nil, nil)); !strings.HasPrefix(empty, "127.0.0.1\tlocalhost\n") {
 		t.Errorf("from nothing %q", empty)
 	}
