@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/stdio"
@@ -48,7 +49,8 @@ const envKubeHost = "BERTH_KUBE_HOST"
 
 // Find returns the configuration of the cluster: the file named explicitly, else
 // KUBECONFIG, else the job in which this process runs, else the user's and the
-// machine's local cluster, else ~/.kube/config.
+// machine's local cluster, else ~/.kube/config. A local cluster is found by the user's
+// uid too, because cron, sudo and many programs set another HOME.
 func Find(p *stdio.Process, explicit string) (*Config, error) {
 	if explicit != "" {
 		return readKubeconfig(p, []string{explicit})
@@ -94,10 +96,31 @@ func candidates(p *stdio.Process) []candidate {
 	} else if state != "" {
 		out = append(out, candidate{filepath.Join(state, "berth", "kubeconfig"), true})
 	}
+	for _, path := range wire.MachineKubeconfigs(p.UID) {
+		out = append(out, candidate{path, true})
+	}
+	if own := passwdHome(p); own != "" && own != home {
+		out = append(out,
+			candidate{filepath.Join(own, ".local/state/berth/user.kubeconfig"), true},
+			candidate{filepath.Join(own, ".local/state/berth/kubeconfig"), true})
+	}
 	if home != "" {
 		out = append(out, candidate{filepath.Join(home, ".kube", "config"), false})
 	}
 	return out
+}
+
+// passwdHome returns the home directory of this process's user in passwd(5), or "" if the
+// user is not there.
+func passwdHome(p *stdio.Process) string {
+	data, _ := p.ReadFile("/etc/passwd")
+	for line := range strings.Lines(string(data)) {
+		f := strings.Split(line, ":")
+		if len(f) == 7 && f[2] == strconv.Itoa(p.UID) && filepath.IsAbs(f[5]) {
+			return f[5]
+		}
+	}
+	return ""
 }
 
 // inJob returns the configuration for the job in which this process runs, or nil

@@ -77,6 +77,7 @@ func TestFindOrder(t *testing.T) {
 		"/home/.local/state/berth/kubeconfig":      conf("state"),
 		"/home/.kube/config":                       conf("dot-kube"),
 		"/explicit":                                conf("explicit"),
+		"/etc/passwd":                              "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/people/alice:/bin/bash\n",
 		"/env":                                     conf("env"),
 		"/var/run/secrets/kubernetes.io/serviceaccount/token":     "tok",
 		"/var/run/secrets/kubernetes.io/serviceaccount/namespace": "user-injob\n",
@@ -103,6 +104,14 @@ func TestFindOrder(t *testing.T) {
 	delete(files, "/home/.local/state/berth/user.kubeconfig")
 	find("", "state")
 	delete(files, "/home/.local/state/berth/kubeconfig")
+	for _, path := range []string{
+		"/run/berth/1000.kubeconfig", "/run/user/1000/berth.kubeconfig",
+		"/people/alice/.local/state/berth/user.kubeconfig", "/people/alice/.local/state/berth/kubeconfig",
+	} {
+		files[path] = conf("by-uid")
+		find("", "by-uid")
+		delete(files, path)
+	}
 	find("", "dot-kube")
 	delete(files, "/home/.kube/config")
 	_, err := Find(process(env, files), "")

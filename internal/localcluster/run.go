@@ -22,7 +22,7 @@ import (
 )
 
 // startTimeout is how long the start of everything may take; usually it takes seconds.
-const startTimeout = time.Minute
+const startTimeout = 3 * time.Minute
 
 // Info describes a running cluster.
 type Info struct {
@@ -54,6 +54,8 @@ type cluster struct {
 	// homes are the users' kubeconfigs. They are deleted when the cluster stops, so
 	// that the users' commands report that, or find another cluster.
 	homes []home
+	// machine are the kubeconfigs that commands find by the user's uid; they go too.
+	machine []machineFile
 
 	failed chan error
 	parts  []*part // in the order they were started
@@ -172,8 +174,11 @@ func (k *cluster) listen() error {
 	gateway := netip.MustParseAddr("127.0.0.1")
 	if k.Parts.Network != nil {
 		var err error
-		if k.network, err = k.Parts.Network(k.StateDir); err != nil {
+		if k.network, err = k.Parts.Network(k.StateDir, k.Isolated); err != nil {
 			return fmt.Errorf("network of the pods: %w", err)
+		}
+		if err := k.network.Egress(); err != nil {
+			k.info.Missing = append(k.info.Missing, fmt.Sprintf("jobs reach this machine but nothing beyond it: %v", err))
 		}
 		gateway = k.network.Gateway()
 	}
@@ -356,8 +361,15 @@ func (k *cluster) addUsers(ctx context.Context, a *api) error {
 			return fmt.Errorf("kubeconfig of user %s: %w", u.Name, err)
 		}
 		k.homes = append(k.homes, home{u, data})
+		if err := k.publish(u, data); err != nil {
+			return err
+		}
 	}
-	return nil
+	admin, err := os.ReadFile(k.info.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	return k.publish(k.Admin, admin)
 }
 
 // stop stops everything in reverse order. The control plane stops last, so that the
@@ -371,6 +383,9 @@ func (k *cluster) stop() {
 		if err := removeHome(h.user, h.data); err != nil {
 			k.Log.Warn("removing a user's kubeconfig", "user", h.user.Name, "error", err)
 		}
+	}
+	if err := withdraw(k.machine); err != nil {
+		k.Log.Warn("removing kubeconfigs from /run", "error", err)
 	}
 	if k.plane != nil {
 		k.plane.Stop()

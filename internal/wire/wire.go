@@ -3,6 +3,8 @@
 // nothing, so that every binary can use it.
 package wire
 
+import "strconv"
+
 // Labels and annotations of objects that Berth creates or reads.
 const (
 	LabelJobID     = "berth.hpc/job-id"  // decimal; on BatchJob, PodGroup, JobSet, Pod
@@ -73,6 +75,16 @@ const (
 	// StateMarker is a file in the state directory of every local cluster.
 	StateMarker = "berth-state"
 )
+
+// MachineKubeconfigs returns the files in which running local clusters leave the
+// kubeconfig of the user with this uid: a cluster that root runs, then one of the user's
+// own. They depend on nothing that a program or a login may change, such as HOME.
+func MachineKubeconfigs(uid int) []string {
+	return []string{
+		"/run/berth/" + strconv.Itoa(uid) + ".kubeconfig",
+		"/run/user/" + strconv.Itoa(uid) + "/berth.kubeconfig",
+	}
+}
 
 // Options of a job (translate/job.Job.Options) that scrontab sets.
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/berth-hpc/berth/internal/processnode"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // account is a user of this machine for the time of a test.
@@ -131,8 +132,29 @@ func (s *shared) scripts(t *testing.T) {
 func TestUsers(t *testing.T) {
 	s := newShared(t)
 	t.Run("kubeconfig", s.private)
+	t.Run("by uid", s.byUID)
 	t.Run("scripts", s.scripts)
 	t.Run("attacks", s.attacks)
+}
+
+// byUID: commands find the cluster whatever HOME says, as under cron or in programs with
+// a HOME of their own; root finds a cluster that is not in the usual folder.
+func (s *shared) byUID(t *testing.T) {
+	for _, home := range []string{"HOME=/nonexistent", "HOME="} {
+		line := s.bob.command(s.bin, "env", home, "squeue", "-h")
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+			t.Errorf("bob's squeue with %s: %v\n%s", home, err, out)
+		}
+	}
+	c := exec.Command(filepath.Join(s.bin, "scontrol"), "show", "config")
+	c.Env = []string{"HOME=/nonexistent", "PATH=/usr/bin:/bin"}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("root's scontrol: %v\n%s", err, out)
+	}
+	line := s.bob.command(s.bin, "cat", wire.MachineKubeconfigs(0)[0])
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil || !strings.Contains(string(out), "Permission denied") {
+		t.Errorf("bob reads root's file: %v %.80s", err, out)
+	}
 }
 
 // private: the user's own connection is found without help, and no other user's.

@@ -1,0 +1,79 @@
+package localcluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// machineFile is a kubeconfig in one of wire.MachineKubeconfigs.
+type machineFile struct {
+	path string
+	data []byte
+}
+
+// publish writes the kubeconfig of u where commands find it by uid. Of several clusters
+// on a machine the last one started is found. As another user than root it does nothing
+// if the machine has no runtime directory for the user.
+func (k *cluster) publish(u Account, data []byte) error {
+	paths := wire.MachineKubeconfigs(int(u.UID))
+	path := paths[0]
+	if os.Geteuid() == 0 {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("kubeconfig of user %s: %w", u.Name, err)
+		}
+	} else if path = paths[1]; !isDir(filepath.Dir(path)) {
+		return nil
+	}
+	if err := replaceFile(path, int(u.UID), int(u.GID), data); err != nil {
+		return fmt.Errorf("kubeconfig of user %s: %w", u.Name, err)
+	}
+	k.machine = append(k.machine, machineFile{path, data})
+	return nil
+}
+
+// withdraw removes the files that no other cluster has replaced.
+func withdraw(files []machineFile) error {
+	var errs []error
+	for _, f := range files {
+		now, err := os.ReadFile(f.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, err)
+		case bytes.Equal(now, f.data):
+			errs = append(errs, os.Remove(f.path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// replaceFile puts a file that only its owner can read in the place of the old one. The
+// directory must not be writable for anybody else than the owner and root.
+func replaceFile(path string, uid, gid int, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if os.Geteuid() == 0 {
+		err = errors.Join(err, f.Chown(uid, gid))
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func isDir(path string) bool {
+	s, err := os.Stat(path)
+	return err == nil && s.IsDir()
+}

@@ -1,0 +1,33 @@
+package localcluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestWithdraw: a file that another cluster has written since is left alone.
+func TestWithdraw(t *testing.T) {
+	dir := t.TempDir()
+	mine, other, gone := filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")
+	for path, data := range map[string]string{mine: "mine", other: "mine"} {
+		if err := replaceFile(path, os.Getuid(), os.Getgid(), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if err := replaceFile(other, os.Getuid(), os.Getgid(), []byte("another's")); err != nil {
+		t.Fatal(err)
+	}
+	files := []machineFile{{mine, []byte("mine")}, {other, []byte("mine")}, {gone, []byte("mine")}}
+	if err := withdraw(files); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "2" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
