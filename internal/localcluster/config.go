@@ -32,6 +32,10 @@ type Config struct {
 	Login     bool
 	LoginPort int
 
+	// Isolated: jobs reach one another and the cluster only, not what this machine
+	// reaches. Only root can run a cluster whose jobs have a network of their own.
+	Isolated bool
+
 	// Accounting is the database of accounting, as for store.Open; "": a file in the
 	// state folder.
 	Accounting string
@@ -103,7 +107,8 @@ type Account struct {
 // Parts are the peers that the local cluster runs beside the control plane.
 type Parts struct {
 	// Network creates the pods' network; the key names the cluster on this machine.
-	Network func(key string) (Network, error)
+	// In an isolated one pods reach one another and the gateway only.
+	Network func(key string, isolated bool) (Network, error)
 	// Scheduler runs until ctx ends and calls ready once. nil: the scheduler is another
 	// process, with the files that Run writes (see Files).
 	Scheduler func(ctx context.Context, c SchedulerConfig, ready func()) error
@@ -124,6 +129,9 @@ type Network interface {
 	Gateway() netip.Addr
 	// Relay makes target reachable for pods and returns the address to dial.
 	Relay(port uint16, target string) (string, error)
+	// Egress says why pods do not reach what this machine reaches; nil: they do, or
+	// are not meant to.
+	Egress() error
 	Close() error
 }
 

@@ -24,11 +24,8 @@ func Capabilities() (lacks []string, ok bool) {
 			"Without root, jobs run as yourself only.",
 			"Without root, nodes share this machine's network: each job's node has an address of its own in 127.0.0.0/8, but two programs that listen on the same port of all addresses collide.",
 			"Without root, nothing enforces limits of CPU and memory.")
-	} else {
-		lacks = append(lacks, "Jobs reach each other and this cluster over the network, not the world outside.")
-		if !cgroups.Available() {
-			lacks = append(lacks, "No control groups can be written here: nothing enforces limits of CPU and memory.")
-		}
+	} else if !cgroups.Available() {
+		lacks = append(lacks, "No control groups can be written here: nothing enforces limits of CPU and memory.")
 	}
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		lacks = append(lacks,

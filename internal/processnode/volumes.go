@@ -175,6 +175,9 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 		}
 		mounts = append(mounts, shim.Mount{Source: file, Target: "/etc/hosts"})
 	}
+	if source := resolvConf(os.ReadFile); p.net.Namespace() != nil && source != "" {
+		mounts = append(mounts, shim.Mount{Source: source, Target: "/etc/resolv.conf", ReadOnly: true})
+	}
 	return mounts, nil
 }
 
@@ -229,15 +232,4 @@ func (p *pod) makeSubPath(v volume, full, target string, id identity) error {
 		return os.Chown(full, int(id.uid), int(id.gid))
 	}
 	return nil
-}
-
-// hostsFile is the first content of the pod's /etc/hosts.
-func (p *pod) hostsFile() string {
-	var b strings.Builder
-	b.WriteString("# Made by the process node.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
-	fmt.Fprintf(&b, "%s\t%s\n", p.net.Address, p.hostname)
-	for _, a := range p.spec.Spec.HostAliases {
-		fmt.Fprintf(&b, "%s\t%s\n", a.IP, strings.Join(a.Hostnames, "\t"))
-	}
-	return b.String()
 }

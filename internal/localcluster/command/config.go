@@ -15,7 +15,7 @@ import (
 func (p *program) config(progress func(string)) (localcluster.Config, error) {
 	c := localcluster.Config{
 		StateDir: p.StateDir, BinDir: p.BinDir, APIPort: p.APIPort,
-		Login: p.Login, LoginPort: p.LoginPort, Accounting: p.AccountingStorage,
+		Isolated: p.Isolated, Login: p.Login, LoginPort: p.LoginPort, Accounting: p.AccountingStorage,
 		Parts: p.parts, Progress: progress, Now: p.Now,
 	}
 	var err error

@@ -38,6 +38,7 @@ type Options struct {
 	BinDir     string
 	Login      bool
 	LoginPort  int
+	Isolated   bool
 
 	AccountingStorage string // "": a file in the state folder
 
@@ -70,6 +71,8 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Login, "login", false, "run a login node (SSH) on 127.0.0.1 as well, and print how to log in")
 	fs.IntVar(&o.LoginPort, "login-port", 0,
 		"`port` of the login node (default: the one used last time, or a free one)")
+	fs.BoolVar(&o.Isolated, "isolated", false,
+		"jobs reach one another and the cluster only, not what this machine reaches (as root)")
 	fs.StringVar(&o.AccountingStorage, "accounting-storage", "",
 		"`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state folder)")
 	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal,

@@ -45,8 +45,8 @@ func check() ([]string, error) {
 	return lacks, nil
 }
 
-func network(key string) (localcluster.Network, error) {
-	return podnet.Open(podnet.Config{Key: key, Root: processnode.IsRoot()})
+func network(key string, isolated bool) (localcluster.Network, error) {
+	return podnet.Open(podnet.Config{Key: key, Root: processnode.IsRoot(), Isolated: isolated})
 }
 
 func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()) error {

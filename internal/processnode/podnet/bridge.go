@@ -15,7 +15,7 @@ import (
 // machine does not use, and creates the bridge.
 func (n *Network) openBridge() error {
 	n.bridge = linkPrefix(n.cfg.Key)
-	if err := n.closeBridge(); err != nil {
+	if err := errors.Join(n.closeEgress(), n.closeBridge()); err != nil {
 		return fmt.Errorf("leftover network %s: %w", n.bridge, err)
 	}
 	prefix, err := n.choosePrefix()

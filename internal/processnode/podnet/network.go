@@ -27,6 +27,9 @@ type Config struct {
 	// Prefix is the range of the pods' addresses as root, a /16 to /28;
 	// zero: a free /20 inside 10.0.0.0/8.
 	Prefix netip.Prefix
+	// Isolated: pods reach one another and the gateway only. Otherwise they reach
+	// what this machine reaches. Without root it has no effect.
+	Isolated bool
 }
 
 // Network is an open pod network. Safe for concurrent use.
@@ -36,6 +39,8 @@ type Network struct {
 	mac     net.HardwareAddr // the bridge's
 	prefix  netip.Prefix
 	gateway netip.Addr
+	egress  egress
+	mtu     int // of the pods' links
 
 	mu     sync.Mutex
 	taken  map[netip.Addr]bool
@@ -50,7 +55,7 @@ type Network struct {
 // Open creates the bridge (as root) and removes what a crashed owner of the same key
 // left.
 func Open(cfg Config) (*Network, error) {
-	n := &Network{cfg: cfg, taken: map[netip.Addr]bool{}}
+	n := &Network{cfg: cfg, taken: map[netip.Addr]bool{}, mtu: 1500}
 	if !cfg.Root {
 		n.openLoopback()
 		return n, nil
@@ -63,8 +68,15 @@ func Open(cfg Config) (*Network, error) {
 		return nil, errors.Join(err, n.closeBridge())
 	}
 	n.outside = outside
+	if !cfg.Isolated {
+		n.openEgress()
+	}
 	return n, nil
 }
+
+// Egress returns nil if pods reach what this machine reaches, or were not meant to, else
+// an error that says why they reach this machine only.
+func (n *Network) Egress() error { return n.egress.err }
 
 // Sweep removes what a crashed owner of the same key left. The network must not
 // be open.
@@ -72,7 +84,8 @@ func Sweep(cfg Config) error {
 	if !cfg.Root {
 		return nil
 	}
-	return (&Network{cfg: cfg}).closeBridge()
+	n := &Network{cfg: cfg}
+	return errors.Join(n.closeEgress(), n.closeBridge())
 }
 
 // Gateway is the address at which pods reach this machine: the bridge's, or
@@ -96,7 +109,7 @@ func (n *Network) Close() error {
 		return nil
 	}
 	n.outside.Close()
-	return n.closeBridge()
+	return errors.Join(n.closeEgress(), n.closeBridge())
 }
 
 // linkPrefix returns the first 8 letters of the name of every link of this network.

@@ -143,10 +143,11 @@ func (p *Pod) configure(host string, bridge int) error {
 		return err
 	}
 	_ = inside.LinkSetIP6AddrGenMode(eth, noAddress) // no address to announce on every port
-	// No default route: nothing forwards for pods, and without a route a
-	// look-up of an unknown name fails at once instead of after 10 s.
 	if err := inside.LinkSetUp(eth); err != nil {
 		return err
+	}
+	if err := p.network.addRoutes(inside, eth); err != nil {
+		return fmt.Errorf("routes: %w", err)
 	}
 	p.addNeighbours(inside, eth, bridge)
 	return nil
@@ -175,8 +176,9 @@ func (p *Pod) addNeighbours(inside *netlink.Handle, eth netlink.Link, bridge int
 func (p *Pod) makeVeth(host string, bridge int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MasterIndex, attrs.Flags = host, bridge, net.FlagUp
+	attrs.MTU = p.network.mtu
 	veth := netlink.NewVeth(attrs)
-	veth.PeerName = "eth0"
+	veth.PeerName, veth.PeerMTU = "eth0", uint32(p.network.mtu)
 	veth.PeerNamespace = netlink.NsFd(p.ns.Fd())
 	if err := p.network.outside.LinkAdd(veth); err != nil {
 		return fmt.Errorf("link %s: %w", host, err)

@@ -1,0 +1,93 @@
+package processnode
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+)
+
+// hostsFile returns the first content of the pod's /etc/hosts: the pod itself, the names
+// of this machine, and what the machine's own file says about others.
+func (p *pod) hostsFile() string {
+	var b strings.Builder
+	b.WriteString("# Made by the process node.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	fmt.Fprintf(&b, "%s\t%s\n", p.net.Address, p.hostname)
+	for _, a := range p.spec.Spec.HostAliases {
+		fmt.Fprintf(&b, "%s\t%s\n", a.IP, strings.Join(a.Hostnames, "\t"))
+	}
+	machine, _ := os.ReadFile("/etc/hosts")
+	hostname, _ := os.Hostname()
+	if p.net.Namespace() == nil {
+		hostname = "" // the machine's addresses are the pod's own
+	}
+	b.WriteString(machineHosts(string(machine), hostname, p.m.cfg.Network.Machine(), p.hostname))
+	return b.String()
+}
+
+// machineHosts returns the lines of the machine's hosts file that a pod with the name
+// own gets. What the machine calls itself, its host name among it, gets the address at
+// which pods reach the machine: in a pod a loopback address is the pod. An empty hostname
+// means that pods share the machine's network: then nothing is translated.
+func machineHosts(file, hostname string, machine netip.Addr, own string) string {
+	var b strings.Builder
+	var self []string
+	for line := range strings.Lines(file) {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		addr, err := netip.ParseAddr(f[0])
+		names := slices.DeleteFunc(f[1:], func(name string) bool {
+			return name == own || strings.HasPrefix(name, "localhost") || strings.HasPrefix(name, "ip6-")
+		})
+		switch {
+		case err != nil || len(names) == 0:
+		case hostname != "" && addr.IsLoopback():
+			self = append(self, names...)
+		default:
+			fmt.Fprintf(&b, "%s\t%s\n", addr, strings.Join(names, "\t"))
+		}
+	}
+	if hostname != "" && hostname != own {
+		self = append(self, hostname)
+	}
+	var once []string
+	for _, name := range self {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	if len(once) > 0 {
+		fmt.Fprintf(&b, "%s\t%s\n", machine, strings.Join(once, "\t"))
+	}
+	return b.String()
+}
+
+// upstreamResolvers is where systemd-resolved(8) lists the name servers that it asks.
+const upstreamResolvers = "/run/systemd/resolve/resolv.conf"
+
+// resolvConf returns the resolv.conf(5) for pods with a network of their own, if it is
+// not the machine's: a name server at a loopback address, such as that of
+// systemd-resolved, does not answer there.
+func resolvConf(read func(string) ([]byte, error)) string {
+	machine, err := read("/etc/resolv.conf")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(machine)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "nameserver" {
+			continue
+		}
+		if addr, err := netip.ParseAddr(f[1]); err != nil || !addr.IsLoopback() {
+			return ""
+		}
+	}
+	if _, err := read(upstreamResolvers); err != nil {
+		return ""
+	}
+	return upstreamResolvers
+}
