@@ -3,6 +3,7 @@ package api_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,6 +74,11 @@ func TestPods(t *testing.T) {
 	}
 	if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/jobs/9/pods", nil, nil); code != http.StatusNotFound {
 		t.Errorf("response for a job that does not exist: %d", code)
+	}
+	s.table.Expect(2, "anna") // its event comes while the request waits
+	time.AfterFunc(20*time.Millisecond, func() { s.add(t, 2, "anna", nil) })
+	if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/jobs/2/pods", nil, nil); code != http.StatusOK {
+		t.Errorf("response for a job that was just submitted: %d", code)
 	}
 	var list status.PodList
 	if code := s.ask(t, s.proxy, "anna", "GET", path, nil, &list); code != http.StatusOK || list.Count != 3 ||

@@ -67,7 +67,6 @@ func (s *Server) Serve(w http.ResponseWriter, r *http.Request, c *directory.Call
 		response.NotFound(w, r, refusal.InvalidJobID)
 		return
 	}
-	s.Table.Await(r.Context(), table.Query{IDs: []int64{ref.ID}})
 	resolver := query.Resolver{Table: s.Table, Directory: s.Operations.Directory}
 	id := resolver.JobID(r.Context(), ref)
 	b, ok := s.job(id)

@@ -28,8 +28,10 @@ func (r Resolver) Rows(ctx context.Context, ref Ref) []*table.Row {
 }
 
 // JobID returns the id of the one job that the reference is about: the task's own
-// where a single task of an array is named. It returns -1 if there is none.
+// where a single task of an array is named. It returns -1 if there is none. A job that was
+// admitted before the call has its row when JobID returns, see table.Table.Await.
 func (r Resolver) JobID(ctx context.Context, ref Ref) int64 {
+	r.Table.Await(ctx, table.Query{IDs: []int64{ref.ID}})
 	if _, single := ref.Tasks.Single(); !single {
 		return ref.ID
 	}
