@@ -18,26 +18,18 @@ func (b Budget) Check(n int64) error {
 	return &Exceeded{Field: b.Name, Limit: fmt.Sprintf("at most %d", b.Most), Text: b.Text}
 }
 
-// Budgets of requests. Bytes are checked first, then terms, then what the terms stand
-// for.
+// Budgets of requests. What they count is checked before it is parsed.
 var (
-	QueryBytes  = Budget{Name: "bytes of a query", Most: 128 << 10, Text: TooLong}
-	QueryTerms  = Budget{Name: "terms of a query", Most: 4096}
-	QueryIDs    = Budget{Name: "job ids in a query", Most: 4096}
-	QueryNames  = Budget{Name: "names in a query", Most: 4096}
-	NodeNames   = Budget{Name: "node names in a list", Most: MaxNodeNames, Text: BadNodeName}
-	ArrayTasks  = Budget{Name: "tasks of an array", Most: MaxArrayIndex, Text: BadArray}
+	QueryBytes  = Budget{Name: "bytes of a query", Most: 256 << 10}
+	QueryTerms  = Budget{Name: "values in a query", Most: 20_000} // over all of its lists
+	Operation   = Budget{Name: "bytes of an operation", Most: 4 << 20}
+	JobRefs     = Budget{Name: "jobs of an operation", Most: 100_000}
 	Settings    = Budget{Name: "settings of an update", Most: 256}
 	SettingText = Budget{Name: "bytes of a setting", Most: MaxDepend, Text: TooLong}
-	Operation   = Budget{Name: "bytes of an operation", Most: 1 << 20, Text: TooLong}
 
-	Script       = Budget{Name: "bytes of the batch script", Most: MaxScript, Text: TooLong}
-	Environment  = Budget{Name: "bytes of the environment", Most: MaxEnvironment, Text: TooLong}
-	Payload      = Budget{Name: "bytes of script and environment, compressed", Most: MaxPayload}
-	Description  = Budget{Name: "bytes of the job's description", Most: MaxJobBytes}
-	Annotations  = Budget{Name: "annotations of the job", Most: MaxAnnotations}
-	Dependencies = Budget{Name: "terms of --dependency", Most: MaxDependencies, Text: BadDependency}
-	DependBytes  = Budget{Name: "bytes of --dependency", Most: MaxDepend, Text: TooLong}
+	Payload     = Budget{Name: "bytes of script and environment, compressed", Most: MaxPayload}
+	Description = Budget{Name: "bytes of the job's description", Most: MaxJobBytes}
+	Annotations = Budget{Name: "annotations of the job", Most: MaxAnnotations}
 )
 
 // Exceeded is the error for a value beyond a bound. Error returns Slurm's message if it

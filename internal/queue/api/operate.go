@@ -7,16 +7,14 @@ import (
 
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/response"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/status"
 )
-
-// maxOperationBytes bounds the body of an operation.
-const maxOperationBytes = 4 << 20
 
 // operate serves POST operations.
 func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	var op status.Operation
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOperationBytes)).Decode(&op); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bounds.Operation.Most)).Decode(&op); err != nil {
 		response.BadRequest(w, r, fmt.Errorf("the Operation cannot be read: %w", err))
 		return
 	}

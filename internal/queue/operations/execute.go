@@ -16,11 +16,11 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
 const (
-	maxJobRefs    = 100_000 // entries of Operation.Jobs
 	maxConcurrent = 16      // jobs that one operation changes at the same time
 
 	sigkill       = 9  // without --batch or --full it ends the job
@@ -83,8 +83,8 @@ func (s *Service) actionFor(op *status.Operation) (action, error) {
 	if !slices.ContainsFunc(selectors, func(list []string) bool { return len(list) > 0 }) {
 		return nil, errors.New("the Operation names no job and no filter")
 	}
-	if len(op.Jobs) > maxJobRefs {
-		return nil, fmt.Errorf("the Operation names %d jobs; the limit is %d", len(op.Jobs), maxJobRefs)
+	if err := bounds.JobRefs.Check(int64(len(op.Jobs))); err != nil {
+		return nil, err
 	}
 	switch op.Verb {
 	case status.OpCancel:

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -198,10 +199,10 @@ func allocated(f func()) uint64 {
 // TestOnlyOwnersHaveValuesParsed updates a job of anna's with a value that takes
 // long to parse.
 func TestOnlyOwnersHaveValuesParsed(t *testing.T) {
-	const limit = 40 << 20
+	const limit = 1 << 20
 	c := newCluster(t)
 	c.add(t, 1, "anna", nil)
-	terms := make([]string, 200_000)
+	terms := make([]string, 8_000)
 	for i := range terms {
 		terms[i] = fmt.Sprintf("afterany:%d", i+2)
 	}
@@ -219,6 +220,24 @@ func TestOnlyOwnersHaveValuesParsed(t *testing.T) {
 	op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"TimeLimit": "x"}}
 	if got := c.operation(t, "ben", op); !strings.Contains(got.Error, "TimeLimit") {
 		t.Errorf("a wrong value: %+v", got)
+	}
+}
+
+// TestLongSettingsAreNotParsed: a dependency of 40,000 terms was parsed three times.
+func TestLongSettingsAreNotParsed(t *testing.T) {
+	c := newCluster(t)
+	c.add(t, 1, "anna", nil)
+	terms := strings.Repeat("afterok:1234,", 40_000) + "afterok:1"
+	op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"Dependency": terms}}
+	var err error
+	got := allocated(func() {
+		_, err = c.service.Execute(t.Context(), c.service.Directory.Resolve("anna", nil), &op)
+	})
+	if err == nil || err.Error() != bounds.TooLong {
+		t.Errorf("refused with %v", err)
+	}
+	if got > 1<<20 {
+		t.Errorf("%d KiB allocated", got>>10)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -76,6 +77,9 @@ const (
 func (s *Service) Execute(
 	ctx context.Context, c *directory.Caller, op *status.Operation,
 ) ([]status.OperationStatus, error) {
+	if err := checkSize(op.Set); err != nil {
+		return nil, err
+	}
 	switch {
 	case op.Entity == "" || op.Entity == status.EntityJob:
 		return s.executeOnJobs(ctx, c, op)
@@ -83,6 +87,19 @@ func (s *Service) Execute(
 		return s.updateSteps(ctx, c, op), nil
 	}
 	return s.executeOnEntity(ctx, c, op), nil
+}
+
+// checkSize refuses settings that are beyond their budgets, before any is parsed.
+func checkSize(set map[string]string) error {
+	if err := bounds.Settings.Check(int64(len(set))); err != nil {
+		return err
+	}
+	for key, v := range set {
+		if err := bounds.SettingText.Check(int64(len(key) + len(v))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Message returns the text of an outcome for the error; "" for nil.

@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -38,7 +39,7 @@ const byFilter = -1
 // maxTargets bounds the targets of one operation: a reference may occur often, and
 // stand for many tasks that were split off their array. What is beyond has the
 // outcome status.NotInTime, for the client to request again.
-const maxTargets = 2 * maxJobRefs
+var maxTargets = 2 * int(bounds.JobRefs.Most)
 
 // unfinishedStates are the states of the jobs that an operation by filter is about.
 var unfinishedStates = []string{

@@ -1,38 +1,28 @@
 package query
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/hostlist"
-)
-
-// Limits of the query of one URL. Both are far above what the commands send, and
-// bound the work and memory of one request.
-const (
-	maxBytes = 256 << 10 // of the query as sent
-	maxTerms = 20_000    // values in its lists, over all parameters
 )
 
 // separators are what separates two values of a query that is not decoded yet.
 var separators = []string{"&", ",", "%2C", "%2c", "%20", "+"}
 
-// CheckSize returns an error for a URL's query that is too long. It is called
-// before the query is parsed.
+// CheckSize returns an error for a URL's query that is beyond its budgets, which are far
+// above what the commands send. It is called before the query is parsed.
 func CheckSize(raw string) error {
-	if len(raw) > maxBytes {
-		return fmt.Errorf("the query has %d bytes; the limit is %d", len(raw), maxBytes)
+	if err := bounds.QueryBytes.Check(int64(len(raw))); err != nil {
+		return err
 	}
 	terms := 1
 	for _, s := range separators {
 		terms += strings.Count(raw, s)
 	}
-	if terms > maxTerms {
-		return fmt.Errorf("the query names %d values; the limit is %d", terms, maxTerms)
-	}
-	return nil
+	return bounds.QueryTerms.Check(int64(terms))
 }
 
 // IsWatch reports whether the query asks for a watch.
