@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	maxConcurrent = 16      // jobs that one operation changes at the same time
+	maxConcurrent = 16 // jobs that one operation changes at the same time
 
 	sigkill       = 9  // without --batch or --full it ends the job
 	highestSignal = 64 // SIGRTMAX
