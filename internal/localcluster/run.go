@@ -178,7 +178,8 @@ func (k *cluster) listen() error {
 			return fmt.Errorf("network of the pods: %w", err)
 		}
 		if err := k.network.Egress(); err != nil {
-			k.info.Missing = append(k.info.Missing, fmt.Sprintf("jobs reach this machine but nothing beyond it: %v", err))
+			k.info.Missing = append(k.info.Missing,
+				fmt.Sprintf("jobs reach this machine but nothing beyond it: %v", err))
 		}
 		gateway = k.network.Gateway()
 	}
