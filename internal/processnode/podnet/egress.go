@@ -184,7 +184,8 @@ func (n *Network) addRules(c *nftables.Conn, guarded []string) error {
 	reject := []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: prohibited}}
 	rule(nat, fromPrefix(n.prefix), link(expr.MetaKeyOIFNAME, expr.CmpOpNeq, n.bridge), []expr.Any{&expr.Masq{}})
 	rule(forward, link(expr.MetaKeyIIFNAME, expr.CmpOpEq, n.bridge), accept)
-	toPods, known := link(expr.MetaKeyOIFNAME, expr.CmpOpEq, n.bridge), expr.CtStateBitESTABLISHED|expr.CtStateBitRELATED
+	toPods := link(expr.MetaKeyOIFNAME, expr.CmpOpEq, n.bridge)
+	known := expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED
 	rule(forward, toPods, state(known), accept)
 	rule(forward, toPods, reject) // pods' ports are closed to the world
 	for _, name := range guarded {
