@@ -1,8 +1,79 @@
 package v1alpha1
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
 // DefaultPartition is the name of the partition that exists when the cluster has
 // no Partition object.
 const DefaultPartition = "main"
+
+// NoNodes is the value of PartitionSpec.Nodes of a partition that has no nodes, as Slurm
+// shows it; an empty value means all nodes.
+const NoNodes = "(null)"
+
+// maxLabel is the greatest length of a label's value.
+const maxLabel = 63
+
+// nameHash is the number of hexadecimal digits that PartitionObject adds.
+const nameHash = 8
+
+var (
+	validObject     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	invalidInObject = regexp.MustCompile(`[^a-z0-9]+`)
+	validLabel      = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+)
+
+// PartitionObject returns the name of the object of the partition that users call
+// name. A name that Kubernetes accepts is the object's. Slurm accepts any other, and
+// case counts; its object has a name in lower case with a hash, so that gpu_a, GPU_A
+// and gpu-a are three partitions. NameAnnotation keeps the name itself.
+func PartitionObject(name string) string {
+	if validObject.MatchString(name) {
+		return name
+	}
+	return hashedName(name)
+}
+
+// hashedName returns a readable form of name with a hash of it, which both an object
+// and a label may have.
+func hashedName(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	readable := strings.Trim(invalidInObject.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	readable = strings.TrimRight(readable[:min(len(readable), maxLabel-1-nameHash)], "-")
+	return strings.TrimLeft(readable+"-"+hex.EncodeToString(sum[:])[:nameHash], "-")
+}
+
+// PartitionLabel returns the value of the label of pods that run in the partition: its
+// name, or a form of it where no label can have that value.
+func PartitionLabel(name string) string {
+	if len(name) <= maxLabel && validLabel.MatchString(name) {
+		return name
+	}
+	return hashedName(name)
+}
+
+// PartitionName returns the name by which users know the object of a partition: that
+// of NameAnnotation if the object's name follows from it, with or without the hash.
+func PartitionName(object string, annotations map[string]string) string {
+	name := annotations[NameAnnotation]
+	if name != "" && (PartitionObject(name) == object || ObjectNamed(name) == object) {
+		return name
+	}
+	return object
+}
+
+// NewPartition returns an object for a partition that users call name.
+func NewPartition(name string) *Partition {
+	p := &Partition{}
+	if p.Name = PartitionObject(name); p.Name != name {
+		p.Annotations = map[string]string{NameAnnotation: name}
+	}
+	return p
+}
 
 // Inherit returns the partition with what it leaves open about its pods: one
 // that scontrol or berth import made names nodes and limits and no image, agent

@@ -150,7 +150,7 @@ type ReservationSpec struct {
 }
 
 // NameAnnotation keeps the name that users know where it differs from the
-// object's: of a Reservation, an Account or a QOS.
+// object's: of a Reservation, an Account, a QOS or a Partition.
 const NameAnnotation = "berth.hpc/name"
 
 // OrderAnnotation is a Partition's place among all, a number: slurm.conf's order.

@@ -114,7 +114,8 @@ func run(p *stdio.Process, o *options, file string) error {
 func printValues(p *stdio.Process, o *options, conf *slurmconf.Config) error {
 	partitions := map[string]any{}
 	for i := range conf.Partitions {
-		partitions[conf.Partitions[i].Name] = conf.Partitions[i].Spec
+		p := &conf.Partitions[i]
+		partitions[v1alpha1.PartitionName(p.Name, p.Annotations)] = p.Spec
 	}
 	text, err := yaml.Marshal(map[string]any{"cluster": conf.Cluster, "partitions": partitions})
 	if err != nil {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -174,31 +175,51 @@ func (c *Cluster) slim(o any) (any, error) {
 	return o, nil
 }
 
-// Named sets the name of an Account or QOS in memory to the one that users know: names
-// of objects have no capitals and no "_". Stored undoes it.
-func Named(o client.Object) { o.SetName(v1alpha1.UserName(o.GetName(), o.GetAnnotations())) }
+// objectAnnotation keeps, in memory only, the name of a Partition's object.
+const objectAnnotation = "berth.hpc/object"
 
-// Stored returns a copy of o as it is in the API server.
+// Named gives an Account, QOS or Partition in memory the name that users know: an
+// object's own has neither capitals nor "_". Stored undoes it.
+func Named(o client.Object) {
+	if _, ok := o.(*v1alpha1.Partition); !ok {
+		o.SetName(v1alpha1.UserName(o.GetName(), o.GetAnnotations()))
+		return
+	}
+	name := v1alpha1.PartitionName(o.GetName(), o.GetAnnotations())
+	if name != o.GetName() {
+		setAnnotation(o, objectAnnotation, o.GetName())
+		o.SetName(name)
+	}
+}
+
+// Stored returns a copy of o as the API server accepts it.
 func Stored(o client.Object) client.Object {
 	o = o.DeepCopyObject().(client.Object)
+	name := o.GetName()
+	object := name
 	switch o.(type) {
 	case *v1alpha1.Account, *v1alpha1.QOS:
-	default:
-		return o
+		object = v1alpha1.ObjectNamed(name)
+	case *v1alpha1.Partition:
+		object = cmp.Or(o.GetAnnotations()[objectAnnotation], v1alpha1.PartitionObject(name))
 	}
-	name := o.GetName()
-	object := v1alpha1.ObjectNamed(name)
 	if object == name {
 		return o
 	}
+	setAnnotation(o, v1alpha1.NameAnnotation, name)
+	delete(o.GetAnnotations(), objectAnnotation)
+	o.SetName(object)
+	return o
+}
+
+// setAnnotation sets an annotation of o, which shares its annotations with no other object.
+func setAnnotation(o client.Object, key, value string) {
 	notes := maps.Clone(o.GetAnnotations())
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[v1alpha1.NameAnnotation] = name
-	o.SetName(object)
+	notes[key] = value
 	o.SetAnnotations(notes)
-	return o
 }
 
 // ApplyJob applies the result of a write to the store, without the fields that are not
@@ -245,8 +266,8 @@ func (c *Cluster) Start(ctx context.Context) error {
 // original, by which it finds the object again.
 func known[T client.Object](o T) T {
 	switch any(o).(type) {
-	case *v1alpha1.Account, *v1alpha1.QOS:
-		if v1alpha1.UserName(o.GetName(), o.GetAnnotations()) != o.GetName() {
+	case *v1alpha1.Account, *v1alpha1.QOS, *v1alpha1.Partition:
+		if o.GetAnnotations()[v1alpha1.NameAnnotation] != "" {
 			o = o.DeepCopyObject().(T)
 			Named(o)
 		}

@@ -1,12 +1,9 @@
 package slurmconf
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -34,7 +31,10 @@ func (p *parser) readPartitions() error {
 			}
 			byDefault = len(p.config.Partitions)
 		}
-		part.Annotations = map[string]string{v1alpha1.OrderAnnotation: strconv.Itoa(len(p.config.Partitions) + 1)}
+		if part.Annotations == nil {
+			part.Annotations = map[string]string{}
+		}
+		part.Annotations[v1alpha1.OrderAnnotation] = strconv.Itoa(len(p.config.Partitions) + 1)
 		p.config.Partitions = append(p.config.Partitions, *part)
 	}
 	return nil
@@ -42,12 +42,12 @@ func (p *parser) readPartitions() error {
 
 // partition reads one partition; ok is false where it is left out.
 func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, error) {
-	name := p.objectName(first)
+	name := first.value
 	if old, ok := p.partitions[name]; ok {
 		return nil, false, first.errorf("partition %s is defined already (%s:%d)", first.value, old.file, old.number)
 	}
 	p.partitions[name] = first.line
-	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	part := v1alpha1.NewPartition(name)
 	part.Spec.PriorityJobFactor, part.Spec.PriorityTier = 1, 1
 	for _, kv := range slices.Concat(p.partitionDefaults, own) {
 		if err := p.partitionValue(&part.Spec, kv); err != nil {
@@ -59,20 +59,6 @@ func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, e
 		return nil, false, nil
 	}
 	return part, true, nil
-}
-
-var invalidInName = regexp.MustCompile(`[^a-z0-9.-]+`)
-
-// objectName converts a partition's name to a valid name of an object.
-func (p *parser) objectName(kv pair) string {
-	name := strings.Trim(invalidInName.ReplaceAllString(strings.ToLower(kv.value), "-"), "-.")
-	if name == "" {
-		name = "partition"
-	}
-	if name != kv.value {
-		p.warn(kv, "partition %s is called %s here: names are lower-case letters, digits and hyphens", kv.value, name)
-	}
-	return name
 }
 
 // partitionValue reads one value of a partition.

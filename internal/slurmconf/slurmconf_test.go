@@ -164,11 +164,12 @@ PartitionName=none
 	if one.Spec.Default || !two.Spec.Default || one.Spec.Nodes != "a1,b[1-3]" || one.Spec.MaxTime != 1440 {
 		t.Errorf("one: %+v", one.Spec)
 	}
-	if two.Name != "two-x" || two.Spec.Nodes != "ALL" || two.Spec.AllowGroups != nil ||
+	if two.Name != v1alpha1.PartitionObject("Two_X") || two.Annotations[v1alpha1.NameAnnotation] != "Two_X" ||
+		two.Spec.Nodes != "ALL" || two.Spec.AllowGroups != nil ||
 		len(two.Spec.DenyAccounts) != 2 {
 		t.Errorf("two: %s %+v", two.Name, two.Spec)
 	}
-	if got := len(c.Warnings); got != 4 { // FUTURE, LLN once, the name, no nodes
+	if got := len(c.Warnings); got != 3 { // FUTURE, LLN once, no nodes
 		t.Errorf("warnings: %v", c.Warnings)
 	}
 }
@@ -197,7 +198,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"NodeName=n[1-2]\nNodeName=n2", "slurm.conf:2: node n2 is defined already (slurm.conf:1)"},
 		{"NodeName=n[1-", "slurm.conf:1: Invalid hostlist: n[1-"},
 		{"NodeName=a\nPartitionName=p Nodes=a,b", "slurm.conf:2: Nodes: there is no node b"},
-		{"NodeName=a\nPartitionName=p Nodes=a\nPartitionName=P Nodes=a", "slurm.conf:3: partition P is defined already (slurm.conf:2)"},
+		{"NodeName=a\nPartitionName=P Nodes=a\nPartitionName=P Nodes=a", "slurm.conf:3: partition P is defined already (slurm.conf:2)"},
 		{"PartitionName=p MaxTime=soon", "slurm.conf:1: MaxTime=soon: a time such as 90, 1:30:00 or 2-0, or UNLIMITED is expected"},
 		{"PropagateResourceLimits=NOFILE,foo", "slurm.conf:1: PropagateResourceLimits=NOFILE,foo: ALL, NONE or names of resource limits is expected"},
 		{"KillWait=-1", "slurm.conf:1: KillWait=-1: a number from 0 to 2147483647 is expected"},

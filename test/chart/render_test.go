@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/test/realnode"
 )
 
@@ -106,6 +107,41 @@ func withoutCRDs(t *testing.T, out string) string {
 	}
 	slices.Sort(docs)
 	return strings.Join(docs, "---\n")
+}
+
+// TestPartitionsOfAnyName: the chart gives the objects of partitions the names that
+// scontrol create partition gives them.
+func TestPartitionsOfAnyName(t *testing.T) {
+	names := []string{"debug", "gpu_short", "GPU_Short", "QA", "Gpu.x", "a+b", "_", strings.Repeat("Long_", 20)}
+	partitions := map[string]any{}
+	for _, name := range names {
+		partitions[name] = map[string]any{"nodes": "n1"}
+	}
+	values, err := yaml.Marshal(map[string]any{"partitions": partitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(file, values, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, said, err := template(t, append([]string{"--values", file}, alice...)...)
+	if err != nil {
+		t.Fatal(err, said)
+	}
+	have := map[string]string{}
+	for _, doc := range strings.Split(out, "\n    ---\n") { // of a ConfigMap
+		var p v1alpha1.Partition
+		doc, _, _ = strings.Cut(strings.ReplaceAll(doc, "\n    ", "\n"), "\n---\n")
+		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(doc, "    ")), &p); err == nil && p.Kind == "Partition" {
+			have[v1alpha1.PartitionName(p.Name, p.Annotations)] = p.Name
+		}
+	}
+	for _, name := range names {
+		if want := v1alpha1.PartitionObject(name); have[name] != want {
+			t.Errorf("the object of %s is %q, want %s", name, have[name], want)
+		}
+	}
 }
 
 func TestLint(t *testing.T) {

@@ -146,7 +146,7 @@ func (in Input) labels() map[string]string {
 		wire.LabelJobID:     strconv.FormatInt(in.Job.Spec.JobID, 10),
 		wire.LabelAttempt:   strconv.Itoa(int(in.Job.Status.Attempt)),
 		wire.LabelUser:      in.User.Name,
-		wire.LabelPartition: in.Partition.Name,
+		wire.LabelPartition: v1alpha1.PartitionLabel(in.Partition.Name),
 	}
 }
 

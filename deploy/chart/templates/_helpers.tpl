@@ -133,7 +133,13 @@ spec:
 apiVersion: berth.hpc/v1alpha1
 kind: Partition
 metadata:
+{{- if regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" $name }}
   name: {{ $name }}
+{{- else }}
+  name: {{ include "berth.partitionObject" $name }}
+  annotations:
+    berth.hpc/name: {{ $name | quote }}
+{{- end }}
 spec: {{ merge (deepCopy $spec) $default | toJson }}
 {{- end }}
 {{- with .Values.cluster }}
@@ -144,6 +150,12 @@ metadata:
   name: berth
 spec: {{ toJson . }}
 {{- end }}
+{{- end }}
+
+{{- /* partitionObject: the name of the object of a partition whose own Kubernetes does not accept, as v1alpha1.PartitionObject has it */ -}}
+{{- define "berth.partitionObject" -}}
+{{- $readable := regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trimAll "-" | trunc 54 | trimSuffix "-" -}}
+{{- printf "%s-%s" $readable (sha256sum . | trunc 8) | trimPrefix "-" -}}
 {{- end }}
 
 {{- /* serverPod: what the pods of scheduler and readers have alike */ -}}

@@ -50,6 +50,7 @@ var partitionSetters = map[string]partitionSetter{
 		func(p *partitionSpec) *int32 { return &p.PriorityJobFactor }),
 	"prioritytier": countSetter(maxPartitionPriority, invalidValue("PriorityTier"),
 		func(p *partitionSpec) *int32 { return &p.PriorityTier }),
+	"priority": setPriority,
 	"gracetime": countSetter(math.MaxInt32, invalidValue("GraceTime"),
 		func(p *partitionSpec) *int32 { return &p.GraceTime }),
 	"overtimelimit": setOverTimeLimit,
@@ -199,10 +200,24 @@ func listSetter(field func(*partitionSpec) *[]string) partitionSetter {
 }
 
 func setPartitionNodes(p *partitionSpec, v string) error {
+	if v == "" {
+		p.Nodes = v1alpha1.NoNodes
+		return nil
+	}
 	if _, err := hostlist.Expand(v); err != nil {
 		return refusal.InvalidNode
 	}
 	p.Nodes = v
+	return nil
+}
+
+// setPriority sets both priorities of a partition, as slurm.conf's Priority does.
+func setPriority(p *partitionSpec, v string) error {
+	both := func(p *partitionSpec) *int32 { return &p.PriorityTier }
+	if err := countSetter(maxPartitionPriority, invalidValue("Priority"), both)(p, v); err != nil {
+		return err
+	}
+	p.PriorityJobFactor = p.PriorityTier
 	return nil
 }
 

@@ -2,16 +2,20 @@ package operations
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/bounds"
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -40,11 +44,17 @@ func (s *Service) partitionAction(c *directory.Caller, verb string, settings map
 }
 
 func (s *Service) createPartition(ctx context.Context, name string, settings map[string]string) error {
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+	if !validPartitionName(name) {
 		return refusal.InvalidPartition
 	}
-	p := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := applyPartitionSettings(&p.Spec, settings); err != nil {
+	if _, exists := s.Cluster.Partitions.Get(name); exists {
+		return refusal.InvalidPartition
+	}
+	p := v1alpha1.NewPartition(name)
+	if s.Cluster.Partitions.Len() > 0 || s.Directory.Partition(name) == nil {
+		p.Spec.Nodes, p.Spec.MinNodes = v1alpha1.NoNodes, 1
+	}
+	if err := s.applyExisting(&p.Spec, settings); err != nil {
 		return err
 	}
 	err := s.Cluster.Client.Create(ctx, p)
@@ -54,8 +64,40 @@ func (s *Service) createPartition(ctx context.Context, name string, settings map
 	case err != nil:
 		return err
 	}
+	control.Named(p)
 	s.Cluster.Partitions.Apply(p)
 	return s.clearOtherDefaults(ctx, p)
+}
+
+// applyExisting sets all settings, or returns the first refusal. Nodes that the settings
+// name must exist.
+func (s *Service) applyExisting(p *v1alpha1.PartitionSpec, settings map[string]string) error {
+	if err := applyPartitionSettings(p, settings); err != nil {
+		return err
+	}
+	list, given := settings["nodes"]
+	if !given || strings.EqualFold(list, "ALL") {
+		return nil
+	}
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return refusal.InvalidNode
+	}
+	known := map[string]bool{}
+	for _, n := range s.Nodes() {
+		known[n.Name] = true
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return !known[name] }) {
+		return refusal.InvalidNode
+	}
+	return nil
+}
+
+// validPartitionName reports whether a partition may have the name: Slurm accepts all
+// that a list of partitions can contain.
+func validPartitionName(name string) bool {
+	unusable := func(r rune) bool { return r == ',' || unicode.IsSpace(r) || unicode.IsControl(r) }
+	return name != "" && len(name) <= bounds.MaxObjectName && !strings.ContainsFunc(name, unusable)
 }
 
 func (s *Service) updatePartition(ctx context.Context, name string, settings map[string]string) error {
@@ -69,8 +111,8 @@ func (s *Service) updatePartition(ctx context.Context, name string, settings map
 	if len(settings) == 0 {
 		return refusal.NoChanges
 	}
-	n := p.DeepCopy()
-	if err := applyPartitionSettings(&n.Spec, settings); err != nil {
+	n := control.Stored(p).(*v1alpha1.Partition)
+	if err := s.applyExisting(&n.Spec, settings); err != nil {
 		return err
 	}
 	err := s.Cluster.Client.Update(ctx, n)
@@ -80,6 +122,7 @@ func (s *Service) updatePartition(ctx context.Context, name string, settings map
 	case err != nil:
 		return err
 	}
+	control.Named(n)
 	s.Cluster.Partitions.Apply(n)
 	return s.clearOtherDefaults(ctx, n)
 }
@@ -93,11 +136,12 @@ func (s *Service) clearOtherDefaults(ctx context.Context, p *v1alpha1.Partition)
 		if other.Name == p.Name || !other.Spec.Default {
 			continue
 		}
-		n := other.DeepCopy()
+		n := control.Stored(other)
 		if err := s.patch(ctx, n, specPatch(map[string]any{"default": nil})); err != nil {
 			return err
 		}
-		s.Cluster.Partitions.Apply(n)
+		control.Named(n)
+		s.Cluster.Partitions.Apply(n.(*v1alpha1.Partition))
 	}
 	return nil
 }
@@ -110,5 +154,5 @@ func (s *Service) deletePartition(ctx context.Context, name string) error {
 	if len(s.Table.Select(ctx, table.Query{Partitions: []string{name}})) > 0 {
 		return refusal.PartitionInUse
 	}
-	return s.Cluster.Client.Delete(ctx, p)
+	return s.Cluster.Client.Delete(ctx, control.Stored(p))
 }
