@@ -36,6 +36,14 @@ const (
 	AnnotationState   = "berth.hpc/state"   // "drain", "down"
 	AnnotationReason  = "berth.hpc/reason"  // why, by whom, when: "text [user@2026-01-02T03:04:05]"
 	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=
+	// AnnotationNotice on a BatchJob of srun or salloc is the last message of scontrol
+	// notify, behind a number that differs from message to message and a blank.
+	AnnotationNotice = "berth.hpc/notice"
+	// What a node reports of itself: the load of its CPUs (0.25), and free memory in MiB.
+	AnnotationLoad       = "berth.hpc/cpu-load"
+	AnnotationFreeMemory = "berth.hpc/free-memory"
+	AnnotationExtra      = "berth.hpc/extra"    // scontrol update nodename=... extra=
+	AnnotationCPUBind    = "berth.hpc/cpu-bind" // scontrol update nodename=... cpubind=
 	// AnnotationFeatures is the order in which a Node's features are shown. It adds no
 	// features.
 	AnnotationFeatures = "berth.hpc/features"
@@ -119,6 +127,8 @@ type JobEvent struct {
 	Reason string `json:"reason,omitempty"` // why it is pending, or ended
 	// Welcome describes a running job, without keys, script and environment.
 	Welcome *Welcome `json:"welcome,omitempty"`
+	// Notice is a message of scontrol notify; the event is about nothing else.
+	Notice string `json:"notice,omitempty"`
 	// Final marks the last event, after the end of the job. Status and Signal are its
 	// exit code.
 	Final  bool  `json:"final,omitempty"`
@@ -256,9 +266,11 @@ type Welcome struct {
 
 	// Job is the neutral Job (translate/job.Job) as JSON. Script and Environment are
 	// those of the BatchJob, compressed; only the batch host gets them.
-	Job         []byte `json:"job"`
-	Script      []byte `json:"script,omitempty"`
-	Environment []byte `json:"environment,omitempty"`
+	Job []byte `json:"job"`
+	// DefaultMemory: the memory in Job is the default of the partition or the cluster.
+	DefaultMemory bool   `json:"defaultMemory,omitempty"`
+	Script        []byte `json:"script,omitempty"`
+	Environment   []byte `json:"environment,omitempty"`
 
 	// KubeHost is the URL at which pods reach the API server. Commands inside the job
 	// use it with the pod's token and CA.
@@ -286,6 +298,8 @@ type HetComponent struct {
 	Account   string `json:"account,omitempty"`
 	QOS       string `json:"qos,omitempty"`
 	Job       []byte `json:"job"` // translate/job.Job as JSON
+	// DefaultMemory: as in Welcome.
+	DefaultMemory bool `json:"defaultMemory,omitempty"`
 }
 
 // ArrayTask is a task of an array; Count, Min, Max and Step are the array's.

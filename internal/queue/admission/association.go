@@ -27,19 +27,10 @@ func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *direct
 	if known && acc == nil && j.Account != "" {
 		return refuse(refusal.InvalidAccount)
 	}
-	if !caller.Admin && !hasAssociation(user, j.Account) {
+	if !caller.Admin && !directory.HasAssociation(user, j.Account) {
 		return refuse(refusal.InvalidAccount)
 	}
 	return nil
-}
-
-// hasAssociation reports whether the user has an association with the account.
-func hasAssociation(user *v1alpha1.User, account string) bool {
-	if account == "" {
-		return false
-	}
-	return account == user.Spec.DefaultAccount || slices.Contains(user.Spec.Accounts, account) ||
-		slices.ContainsFunc(user.Spec.Associations, func(x v1alpha1.Association) bool { return x.Account == account })
 }
 
 // checkQOS refuses a QOS that does not exist and, where QOS are enforced, one that

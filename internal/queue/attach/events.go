@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -29,8 +30,16 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, id int64) {
 	var last wire.JobEvent
 	heartbeat := time.NewTimer(0)
 	defer heartbeat.Stop()
+	notice := s.notice(id)
 	for {
 		changed := s.clients.changed(id)
+		if text := s.notice(id); text != notice {
+			notice = text
+			_, message, _ := strings.Cut(text, " ")
+			if err := writeEvent(w, control, &wire.JobEvent{State: last.State, Notice: message}); err != nil {
+				return
+			}
+		}
 		e, complete := s.event(id)
 		if e.State != last.State || e.Reason != last.Reason {
 			if err := writeEvent(w, control, &e); err != nil {
@@ -58,6 +67,15 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, id int64) {
 			return
 		}
 	}
+}
+
+// notice returns the last message to the job's client, as its annotation has it.
+func (s *Server) notice(id int64) string {
+	b, ok := s.job(id)
+	if !ok {
+		return ""
+	}
+	return b.Annotations[wire.AnnotationNotice]
 }
 
 // writeEvent writes one event, or an empty line for nil.

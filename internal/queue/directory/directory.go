@@ -243,6 +243,15 @@ func (d *Directory) Reservation(name string) *v1alpha1.Reservation {
 	return r
 }
 
+// HasAssociation reports whether the user has an association with the account.
+func HasAssociation(user *v1alpha1.User, account string) bool {
+	if account == "" {
+		return false
+	}
+	return account == user.Spec.DefaultAccount || slices.Contains(user.Spec.Accounts, account) ||
+		slices.ContainsFunc(user.Spec.Associations, func(x v1alpha1.Association) bool { return x.Account == account })
+}
+
 // AccountExists reports whether the account exists, or the cluster has no accounts.
 func (d *Directory) AccountExists(name string) bool {
 	a, known := d.Account(name)

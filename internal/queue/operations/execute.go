@@ -53,6 +53,9 @@ func (s *Service) executeOnJobs(
 	}
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
+	if op.Verb == status.OpTop {
+		return s.top(ctx, c, op), nil
+	}
 	targets := s.targets(ctx, c, op)
 	if endsJobs(op) {
 		s.cancelInBulk(ctx, c, targets)
@@ -104,7 +107,7 @@ func (s *Service) actionFor(op *status.Operation) (action, error) {
 	case status.OpResume:
 		return s.resume, nil
 	case status.OpTop:
-		return s.top, nil
+		return nil, nil // it is about all jobs together
 	case status.OpNotify:
 		return s.notify(op.Message), nil
 	case status.OpUpdate:
@@ -257,6 +260,7 @@ func (s *Service) actOnTasks(
 		return startedMeanwhile(err)
 	}
 	for _, b := range split {
+		s.Table.Refresh(b) // the table may not have heard of it yet
 		if row := s.Table.Get(b.Spec.JobID); row != nil {
 			err = errors.Join(err, act(ctx, c, row))
 		}

@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,7 +106,7 @@ func (s *Service) signal(op *status.Operation) action {
 			s.send(b, wire.Command{Kind: wire.CommandSignal, Signal: op.Signal, Batch: op.Batch, Full: op.Full})
 			return nil
 		case b.Status.HasOutcome():
-			return refusal.AlreadyCompleting
+			return refusal.InvalidJobID
 		}
 		return refusal.NotAlterableNow
 	}
@@ -140,9 +141,9 @@ func (s *Service) complete(exitCode int32) action {
 }
 
 // notify returns the action that writes a line to the standard error of a batch
-// job.
+// job, or of the srun or salloc that the job belongs to.
 func (s *Service) notify(message string) action {
-	return func(_ context.Context, c *directory.Caller, row *table.Row) error {
+	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
 		b, err := s.Job(c, row, status.OpNotify)
 		switch {
 		case err != nil:
@@ -151,6 +152,11 @@ func (s *Service) notify(message string) action {
 			return refusal.NotSupported
 		case !isExecuting(b):
 			return refusal.Disabled
+		}
+		if b.Spec.Job.Batch.Client != "" {
+			text := strconv.FormatInt(s.Now().UnixNano(), 10) + " " + singleLine(message)
+			notes := map[string]any{wire.AnnotationNotice: text}
+			return s.patchJob(ctx, b, map[string]any{"metadata": map[string]any{"annotations": notes}})
 		}
 		s.send(b, wire.Command{Kind: wire.CommandNotify, Text: singleLine(message)})
 		return nil

@@ -1,7 +1,9 @@
 package operations
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +36,7 @@ const (
 // nodePatch is a merge patch of a Node object in the making.
 type nodePatch struct {
 	row         *status.Node // the node as it is
+	features    []string     // those that it will have
 	caller      *directory.Caller
 	reason      string // the new reason; "" if the settings have none
 	annotations map[string]any
@@ -54,27 +57,22 @@ var nodeSetters = map[string]nodeSetter{
 	"availablefeatures": setFeatures,
 	"activefeatures":    checkActiveFeatures,
 	"weight":            setWeight,
-	"gres":              unsupportedNodeSetting,
-	"cpubind":           unsupportedNodeSetting,
-	"extra":             unsupportedNodeSetting,
+	"extra":             setNodeExtra,
+	"cpubind":           setNodeCPUBind,
+	"gres":              setNodeGRES,
 	"nodeaddr":          unsupportedNodeSetting,
 	"nodehostname":      unsupportedNodeSetting,
 	"resumeafter":       unsupportedNodeSetting,
 }
 
-// nodeSettingOrder puts the reason first, because the state depends on it.
+// nodeSettingOrder returns the names of the settings in the order in which they apply.
+// The reason is first, because the state depends on it, and the active features are
+// last, because they are among the available ones.
 func nodeSettingOrder(settings map[string]string) []string {
-	var keys []string
-	for key := range settings {
-		if key != "reason" {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	if _, ok := settings["reason"]; ok {
-		keys = slices.Insert(keys, 0, "reason")
-	}
-	return keys
+	place := map[string]int{"reason": -1, "activefeatures": 1}
+	return slices.SortedFunc(maps.Keys(settings), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place[a], place[b]), cmp.Compare(a, b))
+	})
 }
 
 // updateNodes returns the action of scontrol update nodename=..., which changes the
@@ -106,6 +104,7 @@ func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, c
 		}
 		p := &nodePatch{
 			row:         &row,
+			features:    row.Features,
 			caller:      c,
 			annotations: map[string]any{},
 			labels:      map[string]any{},
@@ -188,22 +187,58 @@ func setNodeComment(_ *Service, p *nodePatch, v string) error {
 	return nil
 }
 
+func setNodeExtra(_ *Service, p *nodePatch, v string) error {
+	p.annotations[wire.AnnotationExtra] = v
+	return nil
+}
+
+// nodeBindings are the values of CpuBind, by what scontrol accepts.
+var nodeBindings = map[string]string{
+	"none": "none", "board": "boards", "boards": "boards", "socket": "sockets", "sockets": "sockets",
+	"ldom": "ldoms", "ldoms": "ldoms", "core": "cores", "cores": "cores", "thread": "threads", "threads": "threads",
+}
+
+// setNodeCPUBind stores how tasks on the node are bound by default; "off" removes it.
+func setNodeCPUBind(_ *Service, p *nodePatch, v string) error {
+	word := strings.ToLower(v)
+	if word == "off" {
+		p.annotations[wire.AnnotationCPUBind] = nil
+		return nil
+	}
+	binding, ok := nodeBindings[word]
+	if !ok {
+		return refusal.Text("Invalid input CpuBind=" + v)
+	}
+	p.annotations[wire.AnnotationCPUBind] = binding
+	return nil
+}
+
+// setNodeGRES accepts the generic resources that the node has, which its kubelet reports.
+func setNodeGRES(_ *Service, p *nodePatch, v string) error {
+	if v != p.row.GRES {
+		return refusal.InvalidGRES
+	}
+	return nil
+}
+
 // setFeatures replaces the labels of the node's features.
 func setFeatures(_ *Service, p *nodePatch, v string) error {
 	for _, f := range p.row.Features {
 		p.labels[wire.LabelFeature+f] = nil
 	}
-	for _, f := range query.SplitList(v) {
+	p.features = query.SplitList(v)
+	for _, f := range p.features {
 		p.labels[wire.LabelFeature+f] = "true"
 	}
 	p.annotations[wire.AnnotationFeatures] = v
 	return nil
 }
 
-// checkActiveFeatures changes nothing: every available feature is active.
+// checkActiveFeatures changes nothing: every available feature is active, also those
+// that the same command adds.
 func checkActiveFeatures(_ *Service, p *nodePatch, v string) error {
 	for _, f := range query.SplitList(v) {
-		if !slices.Contains(p.row.Features, f) {
+		if !slices.Contains(p.features, f) {
 			return refusal.FeaturesNotSubset
 		}
 	}

@@ -1,12 +1,18 @@
 package operations_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"testing/synctest"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -68,5 +74,58 @@ func TestRequeueHoldKeepsAnOperatorsHold(t *testing.T) {
 	got := c.operation(t, "opal", on(2, status.OpRequeueHold))
 	if s := c.stored(t, 2); got.Error != "" || s.Job.Hold != job.HoldRequeue {
 		t.Errorf("requeuehold by an operator: %q, hold %q", got.Error, s.Job.Hold)
+	}
+}
+
+// TestReleasedTaskIsSeenAtOnce: a task that is released, and split off its array
+// thereby, is shown as released by the next query, also if the watch has put the new
+// objects into the store and the table has not heard of them yet.
+func TestReleasedTaskIsSeenAtOnce(t *testing.T) {
+	var c *cluster
+	entered, heard := make(chan struct{}), make(chan struct{})
+	watching := false
+	watch := func(o client.Object, err error) error {
+		if b, ok := o.(*v1alpha1.BatchJob); ok && err == nil && watching {
+			go c.ApplyJob(b.DeepCopy())
+			<-entered
+		}
+		return err
+	}
+	all := fake.Cluster(interceptor.Funcs{
+		Create: func(ctx context.Context, k client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return watch(o, fake.AssignUIDs.Create(ctx, k, o, opts...))
+		},
+		Patch: func(
+			ctx context.Context, k client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
+			return watch(o, k.Patch(ctx, o, p, opts...))
+		},
+	})
+	all.Jobs.Subscribe(func(_, _ *v1alpha1.BatchJob) {
+		if watching {
+			entered <- struct{}{}
+			<-heard
+		}
+	})
+	c = clusterOf(all)
+	next := int64(7)
+	all.NextID = func(context.Context) (int64, error) { next++; return next, nil }
+	c.add(t, 7, "anna", func(b *v1alpha1.BatchJob) {
+		b.Spec.Job.Array = &job.Array{Spec: "1-3"}
+		b.Spec.Job.Hold = "user"
+	})
+	watching = true
+	defer close(heard)
+	release := status.Operation{Verb: status.OpRelease, Jobs: []string{"7_2"}}
+	if got := c.operation(t, "anna", release); got.Error != "" {
+		t.Fatal(got.Error)
+	}
+	for _, row := range c.table.Select(t.Context(), table.Query{IDs: []int64{7}, AllStates: true}) {
+		switch {
+		case row.ArrayWhole && row.Rest.Has(2):
+			t.Errorf("the array still has the task: %s", row.ArrayTaskID)
+		case !row.ArrayWhole && row.Held != "":
+			t.Errorf("task %s is held", row.ArrayTaskID)
+		}
 	}
 }

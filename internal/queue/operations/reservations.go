@@ -164,7 +164,27 @@ func (s *Service) applyReservation(r *v1alpha1.Reservation, settings map[string]
 	if err != nil {
 		return err
 	}
+	if !s.associated(r.Spec.Users, r.Spec.Accounts) {
+		return refusal.InvalidAccount
+	}
 	return s.reservationPool().Place(r, moved)
+}
+
+// associated reports whether each of the users has an association with each of the
+// accounts, which a reservation that names both needs. Excluded names ("-anna") do not.
+func (s *Service) associated(users, accounts []string) bool {
+	for _, account := range accounts {
+		if a, known := s.Directory.Account(account); !known || a == nil || strings.HasPrefix(account, "-") {
+			return true
+		}
+		for _, name := range users {
+			u := s.Directory.User(name)
+			if !strings.HasPrefix(name, "-") && (u == nil || !directory.HasAssociation(u, account)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // reservationPool returns what the nodes of reservations are chosen from.

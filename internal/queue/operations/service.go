@@ -189,6 +189,7 @@ func (s *Service) patchJob(ctx context.Context, b *v1alpha1.BatchJob, change map
 		return err
 	}
 	s.Cluster.ApplyJob(obj)
+	s.Table.Refresh(obj)
 	return nil
 }
 

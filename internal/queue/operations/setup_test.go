@@ -29,8 +29,13 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return clusterOf(fake.Cluster(fake.AssignUIDs))
+}
+
+// clusterOf returns the cluster with these stores and this client.
+func clusterOf(all *control.Cluster) *cluster {
 	c := &cluster{
-		Cluster: fake.Cluster(fake.AssignUIDs), now: time.Now(),
+		Cluster: all, now: time.Now(),
 		nodes: []status.Node{{Name: "n1", State: "IDLE", Partitions: []string{"main"}}},
 	}
 	dir := directory.New(c.Cluster, nil)

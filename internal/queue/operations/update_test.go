@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -170,6 +172,117 @@ func TestNodesAreDrained(t *testing.T) {
 	}
 }
 
+// TestPartitionsOfAnyName: what Slurm 22.05.8 answers about partitions whose names
+// Kubernetes does not accept, and about their nodes.
+func TestPartitionsOfAnyName(t *testing.T) {
+	c := newCluster(t)
+	ada := fake.User("ada", 1004)
+	ada.Spec.AdminLevel = directory.LevelAdministrator
+	fake.Feed(c.Cluster, ada, fake.Partition("main", nil))
+	partition := func(verb, name string, settings ...string) string {
+		set := map[string]string{}
+		for _, s := range settings {
+			key, v, _ := strings.Cut(s, "=")
+			set[key] = v
+		}
+		return c.operation(t, "ada", status.Operation{
+			Verb: verb, Entity: "partition", Targets: []string{name}, Set: set,
+		}).Error
+	}
+	for _, name := range []string{"gpu_short", "GPU_short", "QA", "Gpu.x", "a+b", "a:b", "a@b"} {
+		if got := partition(status.OpCreate, name, "Nodes=n1"); got != "" {
+			t.Errorf("creating %s: %s", name, got)
+		}
+		if got := partition(status.OpCreate, name); got != "Invalid partition name specified" {
+			t.Errorf("creating %s again: %q", name, got)
+		}
+		if got := partition(status.OpUpdate, name, "MaxTime=5"); got != "" {
+			t.Errorf("updating %s: %s", name, got)
+		}
+		p := c.service.Directory.Partition(name)
+		if p == nil || p.Name != name || p.Spec.MaxTime != 5 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if p := c.service.Directory.Partition("qa"); p != nil {
+		t.Errorf("qa is %+v", p)
+	}
+	if got := partition(status.OpUpdate, "QA", "Default=YES"); got != "" {
+		t.Error(got)
+	}
+	if got := partition(status.OpUpdate, "Gpu.x", "Default=YES"); got != "" {
+		t.Error(got)
+	}
+	if got := c.service.Directory.Default().Name; got != "Gpu.x" {
+		t.Errorf("the default partition is %s", got)
+	}
+	if got := partition(status.OpDelete, "QA"); got != "" {
+		t.Error(got)
+	}
+	stored := &v1alpha1.PartitionList{}
+	if err := c.Client.List(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	for i := range stored.Items {
+		p := &stored.Items[i]
+		if v1alpha1.PartitionName(p.Name, p.Annotations) == "QA" || p.Annotations["berth.hpc/object"] != "" {
+			t.Errorf("stored: %+v", p.ObjectMeta)
+		}
+	}
+	for _, nodes := range []string{"n99", "n1,n99", "n[1-2]"} {
+		if got := partition(status.OpCreate, "p", "Nodes="+nodes); got != "Invalid node name specified" {
+			t.Errorf("nodes %s: %q", nodes, got)
+		}
+	}
+	if got := partition(status.OpCreate, "p", "Priority=3"); got != "" {
+		t.Error(got)
+	}
+	spec := c.service.Directory.Partition("p").Spec
+	if spec.Nodes != v1alpha1.NoNodes || spec.MinNodes != 1 || spec.PriorityTier != 3 || spec.PriorityJobFactor != 3 {
+		t.Errorf("%+v", spec)
+	}
+}
+
+// TestNodeSettings: what Slurm 22.05.8 answers to scontrol update nodename=n1.
+func TestNodeSettings(t *testing.T) {
+	c := newCluster(t)
+	c.nodes[0].Features, c.nodes[0].GRES = []string{"old"}, "gpu:tesla:2"
+	node := &corev1.Node{}
+	node.Name = "n1"
+	if err := c.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		set  map[string]string
+		want string
+	}{
+		{map[string]string{"AvailableFeatures": "slow,x", "ActiveFeatures": "slow,x"}, ""},
+		{map[string]string{"ActiveFeatures": "slow"}, "Active features not subset of available features"},
+		{map[string]string{"Comment": "hi", "Extra": "e"}, ""},
+		{map[string]string{"CpuBind": "cores"}, ""},
+		{map[string]string{"Gres": "gpu:1"}, "Invalid generic resource (gres) specification"},
+		{map[string]string{"Gres": "gpu:tesla:2"}, ""},
+	} {
+		got := c.operation(t, "opal", status.Operation{
+			Verb: status.OpUpdate, Entity: "node", Targets: []string{"n1"}, Set: x.set,
+		})
+		if got.Error != x.want {
+			t.Errorf("%v: %q, want %q", x.set, got.Error, x.want)
+		}
+	}
+	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		wire.AnnotationFeatures: "slow,x", wire.AnnotationComment: "hi", wire.AnnotationExtra: "e",
+		wire.AnnotationCPUBind: "cores",
+	} {
+		if got := node.Annotations[key]; got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+}
+
 func TestReservations(t *testing.T) {
 	c := newCluster(t)
 	create := func(name string, set map[string]string) status.OperationStatus {
@@ -220,6 +333,38 @@ func TestReservations(t *testing.T) {
 	c.add(t, 2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Reservation = "later" })
 	if got := remove("later"); got != "Requested reservation is in use" { // by a pending job
 		t.Error(got)
+	}
+}
+
+// TestUpdatedReservations: what Slurm 22.05.8 answers: another duration leaves the flags,
+// and users need associations with the accounts that a reservation names beside them.
+func TestUpdatedReservations(t *testing.T) {
+	c := newCluster(t)
+	science := &v1alpha1.Account{}
+	science.Name = "science"
+	anna := fake.User("anna", 1001)
+	anna.Spec.Accounts = []string{"science"}
+	fake.Feed(c.Cluster, science, anna)
+	reserve := func(verb, name string, set map[string]string) string {
+		op := status.Operation{Verb: verb, Entity: "reservation", Targets: []string{name}, Set: set}
+		return c.operation(t, "opal", op).Error
+	}
+	spec := map[string]string{
+		"StartTime": "now+1day", "Duration": "60", "NodeCnt": "1", "Flags": "replace", "Users": "anna", "Accounts": "science",
+	}
+	if got := reserve(status.OpCreate, "r", spec); got != "" {
+		t.Fatal(got)
+	}
+	flags := c.service.Directory.Reservation("r").Spec.Flags
+	if got := reserve(status.OpUpdate, "r", map[string]string{"Duration": "5"}); got != "" {
+		t.Fatal(got)
+	}
+	if now := c.service.Directory.Reservation("r").Spec; now.Duration != 5 || !reflect.DeepEqual(now.Flags, flags) {
+		t.Errorf("the flags were %v, and are %+v", flags, now)
+	}
+	spec["Users"] = "ben"
+	if got := reserve(status.OpCreate, "s", spec); got != "Invalid account or account/partition combination specified" {
+		t.Errorf("of a user without an association: %q", got)
 	}
 }
 

@@ -80,7 +80,9 @@ func (p *Pool) checkNodes(r *v1alpha1.Reservation) error {
 			return refusal.NodesBusy
 		}
 	}
-	s.Flags = with(s.Flags, "SPEC_NODES")
+	if s.NodeCount == 0 { // else they were chosen for the number
+		s.Flags = with(s.Flags, "SPEC_NODES")
+	}
 	change.OrderFlags(s)
 	return nil
 }

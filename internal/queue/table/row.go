@@ -46,6 +46,10 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	part := dir.Partition(partitionOf(b))
 	times(j, b, part)
 	request(j, &b.Spec.Job)
+	if sh := &b.Spec.Job.Shape; j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && sh.Tasks == 0 &&
+		sh.TasksPerNode == 0 {
+		j.Tasks = 0 // Slurm has not computed them
+	}
 	memory(j, &b.Spec.Job, part, dir)
 	bill := billing(b, part, dir)
 	least := b.Spec.Job.LeastNodes()
@@ -189,6 +193,9 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
 	if j.Start == 0 && b.Spec.Job.Hold != "" {
 		j.Eligible = 0
+	}
+	if j.Start == 0 && b.Status.State == v1alpha1.StateCancelled {
+		j.Start = j.End // it was cancelled while it waited, and Slurm shows that moment
 	}
 	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
 	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {

@@ -52,6 +52,8 @@ type Table struct {
 	coming arrivals
 	steps  steps
 
+	// rebuilding is held while rows of marked arrays are rebuilt.
+	rebuilding sync.Mutex
 	anyTouched atomic.Bool
 
 	stale atomic.Bool // users or partitions changed: all rows have to be rebuilt
@@ -214,18 +216,33 @@ func (t *Table) touch(id int64) {
 	t.past.alert()
 }
 
-// rebuildTouched rebuilds the rows of marked arrays.
+// rebuildTouched rebuilds the rows of marked arrays. It returns when all that were marked
+// before the call are, also those that another caller is rebuilding.
 func (t *Table) rebuildTouched() {
 	if !t.anyTouched.Load() {
 		return
 	}
+	t.rebuilding.Lock()
+	defer t.rebuilding.Unlock()
 	t.mu.Lock()
 	ids := t.touched
 	t.touched = map[int64]bool{}
-	t.anyTouched.Store(false)
 	t.mu.Unlock()
 	for id := range ids {
 		t.refresh(id)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.anyTouched.Store(len(t.touched) > 0)
+}
+
+// Refresh makes the rows of the job, and of the array that it was split off, follow
+// the store before they are read again. The store's events do so too, but an event may be on its way when the
+// writer of the change responds to its client, who would then read the old rows.
+func (t *Table) Refresh(b *v1alpha1.BatchJob) {
+	t.refresh(b.Spec.JobID)
+	if o := b.Spec.Origin; o != nil {
+		t.touch(o.JobID)
 	}
 }
 
