@@ -162,7 +162,7 @@ func (o *Options) environment(a *alloc.Allocation) []string {
 	}
 	own := env.Without(o.p.Environ(), translate.FromJob)
 	added := env.Allocation(env.Input{Welcome: a.Welcome, Job: a.Job})
-	return env.Merge(own, append(added, "SLURM_SUBMIT_DIR="+dir, "SLURM_SUBMIT_HOST="+host)...)
+	return env.WithSlurmConf(env.Merge(own, append(added, "SLURM_SUBMIT_DIR="+dir, "SLURM_SUBMIT_HOST="+host)...))
 }
 
 // printf prints a line of salloc to the error stream.

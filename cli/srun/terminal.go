@@ -20,8 +20,12 @@ func (r *run) requestTerminal() {
 	}
 	c := &r.req.Command
 	c.Terminal = &step.WindowSize{Rows: rows, Columns: columns}
-	c.Env = append(c.Env,
-		"SLURM_PTY_WIN_COL="+strconv.Itoa(int(columns)), "SLURM_PTY_WIN_ROW="+strconv.Itoa(int(rows)))
+	if columns > 0 { // else its size is not known
+		c.Env = append(c.Env, "SLURM_PTY_WIN_COL="+strconv.Itoa(int(columns)))
+	}
+	if rows > 0 {
+		c.Env = append(c.Env, "SLURM_PTY_WIN_ROW="+strconv.Itoa(int(rows)))
+	}
 }
 
 // rawTerminal switches the user's terminal to raw mode if the step has one of its

@@ -79,7 +79,16 @@ func (a *Agent) batchEnv(submitted []string) []string {
 		path = defaultPath
 	}
 	base = env.Merge(base, append(env.Batch(a.input), a.mpiInterfaceEnv(base)...)...)
-	return env.Merge(base, append(a.agentEnv(), "PATH="+a.config.BinDir+":"+path)...)
+	return env.WithSlurmConf(env.Merge(base, append(a.agentEnv(), a.withCommands(path))...))
+}
+
+// withCommands returns PATH=path with the folder of the commands, in front if path
+// does not name it.
+func (a *Agent) withCommands(path string) string {
+	if strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
+		return "PATH=" + path
+	}
+	return "PATH=" + a.config.BinDir + ":" + path
 }
 
 // imageEnv returns the variables that a job with an image of its own takes from
@@ -109,9 +118,16 @@ func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	over = append(over, env.Task(l.Step, int(n.Step), local)...)
 	over = append(over, "SLURM_CPUS_ON_NODE="+strconv.Itoa(int(n.CPUs)))
 	over = append(over, a.mpiInterfaceEnv(l.Command.Env)...)
-	path, _ := env.Get(l.Command.Env, "PATH")
-	if path != "" && !strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
-		over = append(over, "PATH="+a.config.BinDir+":"+path) // that of an srun outside of the job
+	if path, _ := env.Get(l.Command.Env, "PATH"); path != "" {
+		over = append(over, a.withCommands(path)) // srun outside of the job has it elsewhere
 	}
-	return env.Merge(l.Command.Env, append(over, a.agentEnv()...)...)
+	if _, set := env.Get(l.Command.Env, "TMPDIR"); !set {
+		over = append(over, "TMPDIR=/tmp")
+	}
+	if l.Command.Terminal != nil {
+		if port := env.StepPort(a.input); port != "" {
+			over = append(over, "SLURM_PTY_PORT="+port)
+		}
+	}
+	return env.WithSlurmConf(env.Merge(l.Command.Env, append(over, a.agentEnv()...)...))
 }

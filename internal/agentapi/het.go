@@ -89,14 +89,14 @@ func (s *Server) het(b *v1alpha1.BatchJob) ([]wire.HetComponent, error) {
 		if c.Status.Allocation == nil {
 			return nil, errOver // it went back to the queue, and so will this one
 		}
-		described := s.withMemory(c)
+		described, byDefault := s.withMemory(c)
 		neutral, err := json.Marshal(&described)
 		if err != nil {
 			return nil, fmt.Errorf("job %d: %w", c.Spec.JobID, err)
 		}
 		out = append(out, wire.HetComponent{
 			JobID: c.Spec.JobID, Hosts: hosts(c.Status.Allocation), Partition: partitionOf(c),
-			Account: c.Spec.Job.Account, QOS: c.Spec.Job.QOS, Job: neutral,
+			Account: c.Spec.Job.Account, QOS: c.Spec.Job.QOS, Job: neutral, DefaultMemory: byDefault,
 		})
 	}
 	return out, nil

@@ -75,7 +75,7 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 	if !ok {
 		return nil, &failure{http.StatusServiceUnavailable, fmt.Sprintf("user %s is not known", b.Spec.User)}
 	}
-	described := s.withMemory(b)
+	described, byDefault := s.withMemory(b)
 	if b.Status.Reservation != "" {
 		described.Reservation = b.Status.Reservation
 	}
@@ -90,6 +90,7 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 	w := &wire.Welcome{
 		JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: int32(index),
 		Hosts: hosts(b.Status.Allocation), Job: neutral, KubeHost: s.KubeURL, Namespace: b.Namespace,
+		DefaultMemory: byDefault,
 	}
 	person(w, user)
 	if g := b.Spec.Job.Batch.Group; g != nil {
@@ -124,11 +125,11 @@ func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, env
 }
 
 // withMemory returns the job with the memory that the partition or the cluster
-// gives to a job that requests none.
-func (s *Server) withMemory(b *v1alpha1.BatchJob) job.Job {
-	j := b.Spec.Job
+// gives to a job that requests none; byDefault reports whether it did.
+func (s *Server) withMemory(b *v1alpha1.BatchJob) (j job.Job, byDefault bool) {
+	j = b.Spec.Job
 	if sh := &j.Shape; sh.MemPerNode != nil || sh.MemPerCPU != nil || sh.MemPerGPU != nil {
-		return j
+		return j, false
 	}
 	limits := []v1alpha1.MemoryLimits{s.Cluster.Parameters().MemoryLimits}
 	if p, ok := s.Cluster.Partitions.Get(partitionOf(b)); ok {
@@ -138,13 +139,13 @@ func (s *Server) withMemory(b *v1alpha1.BatchJob) job.Job {
 		switch {
 		case l.DefMemPerCPU != nil:
 			j.Shape.MemPerCPU = l.DefMemPerCPU
-			return j
+			return j, true
 		case l.DefMemPerNode != nil:
 			j.Shape.MemPerNode = l.DefMemPerNode
-			return j
+			return j, true
 		}
 	}
-	return j
+	return j, false
 }
 
 func hosts(a *v1alpha1.Allocation) []wire.Host {

@@ -49,6 +49,9 @@ func Allocation(in Input) []string {
 		return e.entries
 	}
 	addCommon(e, in)
+	if in.Welcome.DefaultMemory {
+		e.dropMemory()
+	}
 	e.entries = Without(e.entries, func(name string) bool { return nodeVariables[name] })
 	e.add("SLURM_NNODES", count(len(in.Welcome.Hosts)))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(in)))
@@ -200,6 +203,13 @@ func addMemory(e *list, s job.Shape) {
 	case s.MemPerGPU != nil:
 		e.add("SLURM_MEM_PER_GPU", number(*s.MemPerGPU))
 	}
+}
+
+// dropMemory removes the memory, which salloc does not know if it is the default.
+func (e *list) dropMemory() {
+	e.entries = Without(e.entries, func(name string) bool {
+		return name == "SLURM_MEM_PER_CPU" || name == "SLURM_MEM_PER_NODE"
+	})
 }
 
 // addShape adds the variables of options. Each is set only if its option was given.

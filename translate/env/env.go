@@ -33,6 +33,18 @@ func Merge(base []string, overrides ...string) []string {
 	return out
 }
 
+// SlurmConf is the value of SLURM_CONF where the user has set no other: Slurm's usual file.
+// Nothing of Berth reads it; programs use the variable as a sign of Slurm.
+const SlurmConf = "/etc/slurm/slurm.conf"
+
+// WithSlurmConf returns base with SLURM_CONF, if it has none.
+func WithSlurmConf(base []string) []string {
+	if _, set := Get(base, "SLURM_CONF"); set {
+		return base
+	}
+	return append(base, "SLURM_CONF="+SlurmConf)
+}
+
 // Without returns the entries except those for whose names drop returns true.
 func Without(list []string, drop func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(entry string) bool {

@@ -79,6 +79,8 @@ func componentVars(e *list, in Input, c *wire.HetComponent) {
 	e.add("SLURM_JOB_NUM_NODES", count(len(c.Hosts)))
 	e.add("SLURM_JOB_CPUS_PER_NODE", foldedCPUs(c.Hosts))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(one)))
-	addMemory(e, j.Shape)
+	if !c.DefaultMemory || in.Job.Batch.Client == "" {
+		addMemory(e, j.Shape)
+	}
 	addShape(e, one)
 }

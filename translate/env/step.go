@@ -31,9 +31,8 @@ type StepShape struct {
 	// (--preserve-env).
 	Preserve bool
 
-	// LaunchAddress is the IP address of srun, Port its port; both may be empty.
+	// LaunchAddress is the IP address of srun; it may be empty.
 	LaunchAddress string
-	Port          int
 	// Umask is that of srun, as four octal digits for SLURM_UMASK.
 	Umask string
 }
@@ -82,7 +81,7 @@ func Step(in Input, s StepShape) []string {
 	e.addNonEmpty("SLURM_GPUS_PER_TASK", s.GPUsPerTask)
 	// A step can use all devices of its job.
 	e.addNonEmpty("SLURM_STEP_GPUS", strings.Join(gpuIndexes(in.Welcome.Hosts[in.Welcome.Index]), ","))
-	if s.Distribution == "" {
+	if s.Distribution == "" && !in.outside(s.ID) {
 		s.Distribution = s.DefaultDistribution()
 	}
 	addDistribution(e, s.Distribution)
@@ -92,11 +91,32 @@ func Step(in Input, s StepShape) []string {
 		e.add("SLURM_LAUNCH_NODE_IPADDR", s.LaunchAddress)
 		e.add("SLURM_SRUN_COMM_HOST", s.LaunchAddress)
 	}
-	if s.Port != 0 {
-		e.add("SLURM_SRUN_COMM_PORT", count(s.Port))
-		e.add("SLURM_STEP_LAUNCHER_PORT", count(s.Port))
+	if port := StepPort(in); port != "" {
+		e.add("SLURM_SRUN_COMM_PORT", port)
+		e.add("SLURM_STEP_LAUNCHER_PORT", port)
+	}
+	if in.outside(s.ID) {
+		return Without(e.entries, func(name string) bool { return ownVariables[name] })
 	}
 	return e.entries
+}
+
+// outside reports whether the step is that of an srun outside of any job, which the
+// job was made for.
+func (in Input) outside(step int32) bool { return step == 0 && in.Job.Batch.Client == "srun" }
+
+// ownVariables are variables of jobs that the tasks of an srun outside of any job do not
+// have.
+var ownVariables = map[string]bool{
+	"SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": true, "SLURM_NODE_ALIASES": true, "SLURM_MEM_PER_GPU": true,
+	"SLURM_MEM_PER_CPU": true, "SLURM_MEM_PER_NODE": true, "SLURM_JOB_GPUS": true,
+}
+
+// StepPort returns the port at which the agent of the job's first node, which launches
+// the steps, is reached; "" if it is not known.
+func StepPort(in Input) string {
+	address := in.Welcome.Hosts[0].Address
+	return address[strings.LastIndexByte(address, ':')+1:]
 }
 
 // counts returns the nodes with the number of tasks on each, and the total. They are
