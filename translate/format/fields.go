@@ -95,6 +95,30 @@ func ParseFields(table []Field, text string) (at []int, fields []Field, bad stri
 	return at, fields, ""
 }
 
+// ParseSharedFields is ParseFields for sacct and sstat, whose columns of one field all
+// have the width that the last of them with a width gave.
+func ParseSharedFields(table []Field, text string) (at []int, fields []Field, bad string) {
+	at, fields, bad = ParseFields(table, text)
+	shared := map[int]Field{}
+	i := 0
+	for item := range strings.SplitSeq(text, ",") {
+		name, width, _ := strings.Cut(strings.TrimSpace(item), "%")
+		if name == "" || i >= len(at) {
+			continue
+		}
+		if n, err := strconv.Atoi(width); err == nil && n != 0 {
+			shared[at[i]] = fields[i]
+		}
+		i++
+	}
+	for i := range fields {
+		if f, ok := shared[at[i]]; ok {
+			fields[i] = f
+		}
+	}
+	return at, fields, bad
+}
+
 // fieldByName returns the index of the field with the given name or, if there is
 // none, prefix; -1: there is none.
 func fieldByName(table []Field, name string) int {

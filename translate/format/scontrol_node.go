@@ -17,7 +17,11 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	if n.ActiveFeatures != nil {
 		active = orNull(strings.Join(n.ActiveFeatures, ","))
 	}
-	r.line("NodeName="+n.Name, pair("Arch", orNull(n.Arch)), "CoresPerSocket="+itoa(n.Cores)+" ")
+	machine := []string{"NodeName=" + n.Name, pair("Arch", orNull(n.Arch))}
+	if n.CPUBind != "" {
+		machine = append(machine, pair("CpuBind", n.CPUBind))
+	}
+	r.line(append(machine, "CoresPerSocket="+itoa(n.Cores)+" ")...)
 	r.line("CPUAlloc="+itoa(n.CPUsAlloc), "CPUEfctv="+itoa(n.CPUs), "CPUTot="+itoa(n.CPUs),
 		"CPULoad="+cmp.Or(load(n), "N/A"))
 	r.line(pair("AvailableFeatures", features))
@@ -58,6 +62,9 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	}
 	if n.Comment != "" {
 		r.line(pair("Comment", n.Comment))
+	}
+	if n.Extra != "" {
+		r.line(pair("Extra", n.Extra))
 	}
 	return r
 }

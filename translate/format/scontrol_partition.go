@@ -51,6 +51,10 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 	)
 	r.line("JobDefaults=(null)")
 	r.line(memoryLimit("Def", p.DefMemPerCPU, p.DefMemPerNode), memoryLimit("Max", p.MaxMemPerCPU, p.MaxMemPerNode))
+	if len(member) == 0 {
+		r.line("TRES=(null)")
+		return r
+	}
 	r.line("TRES=cpu=" + itoa(cpus) + ",mem=" + itoa(mib) + "M,node=" + strconv.Itoa(len(member)) +
 		",billing=" + itoa(cpus) + gresTRES(strings.Join(devices, ",")))
 	return r

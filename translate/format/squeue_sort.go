@@ -78,7 +78,7 @@ func SortFields(order string) []string {
 	for _, k := range sortKeys(order) {
 		out = append(out, k.column.Fields...)
 	}
-	return append(out, idFields...)
+	return append(append(out, "state", "priority"), idFields...)
 }
 
 // SortJobs returns the rows in an order of squeue -S: letters of columns, with - in
@@ -101,9 +101,24 @@ func SortJobsAt(rows []status.Job, order string, s *Settings) []*status.Job {
 				return c
 			}
 		}
-		return CompareID(a, b)
+		return compareUnsorted(a, b)
 	})
 	return out
+}
+
+// compareUnsorted orders jobs that are equal by every key, as Slurm 22.05.8 lists them:
+// held jobs last, and the newest of them first; others by id.
+func compareUnsorted(a, b *status.Job) int {
+	aHeld, bHeld := pending(a) && a.Priority == 0, pending(b) && b.Priority == 0
+	switch {
+	case aHeld && bHeld:
+		return CompareID(b, a)
+	case aHeld:
+		return 1
+	case bHeld:
+		return -1
+	}
+	return CompareID(a, b)
 }
 
 type sortKey struct {

@@ -1,6 +1,7 @@
 package hostlist
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,25 @@ func FoldSorted(names []string) string {
 	sorted := slices.Clone(names)
 	Sort(sorted)
 	return Fold(slices.Compact(sorted))
+}
+
+// SortHosts sorts names as scontrol show hostlistsorted does: by prefix, then by number,
+// or by the number of digits where one of two numbers is padded and the other has
+// another width.
+func SortHosts(names []string) { slices.SortStableFunc(names, compareHosts) }
+
+func compareHosts(a, b string) int {
+	pa, da := split(a)
+	pb, db := split(b)
+	if pa != pb || da == "" || db == "" {
+		return cmp.Or(strings.Compare(pa, pb), len(da)-len(db))
+	}
+	na, _ := strconv.ParseInt(da, 10, 64)
+	nb, _ := strconv.ParseInt(db, 10, 64)
+	if pad(na, len(db)) != da && pad(nb, len(da)) != db {
+		return len(da) - len(db)
+	}
+	return cmp.Compare(na, nb)
 }
 
 // Sort sorts names as Slurm sorts nodes: by prefix, then by the width of a padded

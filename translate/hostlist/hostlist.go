@@ -4,6 +4,7 @@
 package hostlist
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -83,8 +84,8 @@ type expression struct {
 	hosts    int // how many names it stands for
 }
 
-// expandTerm appends the names of one term. The numbers of the rightmost brackets
-// vary fastest.
+// expandTerm appends the names of one term in Slurm's order: the numbers of the last
+// bracket vary fastest, then those of the first, and those of the last but one slowest.
 func expandTerm(names []string, text, term string) ([]string, error) {
 	e, err := parseTerm(text, term)
 	if err != nil {
@@ -97,10 +98,11 @@ func expandTerm(names []string, text, term string) ([]string, error) {
 		return nil, &Error{text, "too many hosts"}
 	}
 	heads := []string{""}
-	for _, s := range e.segments {
-		heads = combine(heads, s)
+	last := len(e.segments) - 1
+	for _, s := range e.segments[:last] {
+		heads = s.appendSlowly(heads)
 	}
-	return append(names, heads...), nil
+	return append(names, e.segments[last].appendFast(heads)...), nil
 }
 
 // parseTerm parses one term without expanding it. text is the whole expression, for
@@ -140,17 +142,40 @@ func parseTerm(text, term string) (expression, error) {
 	return e, nil
 }
 
-// combine appends the literal and each number of s to each of heads.
-func combine(heads []string, s segment) []string {
+// appendFast appends the literal and each number of s to each of heads. The numbers
+// vary faster than the heads.
+func (s *segment) appendFast(heads []string) []string {
 	var out []string
 	for _, h := range heads {
-		for _, r := range s.spans {
-			for n := r.first; n <= r.last; n++ {
-				out = append(out, h+s.literal+pad(n, r.width))
-			}
+		for tail := range s.tails() {
+			out = append(out, h+tail)
 		}
 	}
 	return out
+}
+
+// appendSlowly is appendFast with numbers that vary more slowly than the heads.
+func (s *segment) appendSlowly(heads []string) []string {
+	var out []string
+	for tail := range s.tails() {
+		for _, h := range heads {
+			out = append(out, h+tail)
+		}
+	}
+	return out
+}
+
+// tails returns the literal with each of the numbers.
+func (s *segment) tails() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, r := range s.spans {
+			for n := r.first; n <= r.last; n++ {
+				if !yield(s.literal + pad(n, r.width)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // parseBracket parses the numbers and ranges between brackets, and counts the

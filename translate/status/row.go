@@ -143,6 +143,7 @@ type Node struct {
 	Port           int32    `json:"port,omitempty"`
 	Owner          string   `json:"owner,omitempty"`
 	Extra          string   `json:"extra,omitempty"`
+	CPUBind        string   `json:"cpuBind,omitempty"`    // how tasks are bound by default
 	AgentStart     int64    `json:"agentStart,omitempty"` // SlurmdStartTime
 	LastBusy       int64    `json:"lastBusy,omitempty"`
 	NextState      string   `json:"nextState,omitempty"` // after a reboot
