@@ -70,6 +70,7 @@ type Node struct {
 	Name     string
 	CPUs     int64
 	Memory   int64 // MiB
+	Disk     int64 // local disk in MiB; 0: unknown
 	Sockets  int
 	Cores    int // per socket
 	Threads  int // per core

@@ -64,6 +64,8 @@ type NodeConfig struct {
 	// offer the same CPUs.
 	CPUs   int64
 	Memory int64
+	// Disk is the local disk in bytes; 0: unknown, so that every pod has enough.
+	Disk int64
 	// Pods is the limit of pods at a time; 0: 110.
 	Pods int64
 	// Extended resources by name, such as gres.berth.hpc/gpu.

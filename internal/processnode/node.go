@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,6 +45,9 @@ func (n *NodeConfig) capacity() corev1.ResourceList {
 		corev1.ResourceMemory: *resource.NewQuantity(n.Memory, resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(pods, resource.DecimalSI),
 	}
+	if n.Disk > 0 {
+		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(n.Disk, resource.BinarySI)
+	}
 	for name, count := range n.Extended {
 		list[corev1.ResourceName(name)] = *resource.NewQuantity(count, resource.DecimalSI)
 	}
@@ -59,7 +63,9 @@ func (n *NodeConfig) object(owner, hostIP string, port int32) *corev1.Node {
 	}
 	maps.Copy(labels, n.Labels)
 	labels[labelOwner] = owner
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: n.Annotations}}
+	notes := machineLoad()
+	maps.Copy(notes, n.Annotations)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: notes}}
 	node.Status = corev1.NodeStatus{
 		Capacity:    n.capacity(),
 		Allocatable: n.capacity(),
@@ -77,9 +83,30 @@ func (n *NodeConfig) object(owner, hostIP string, port int32) *corev1.Node {
 	return node
 }
 
+// kernelVersion returns the release and the version of the machine's kernel, as uname(1)
+// prints them.
 func kernelVersion() string {
-	data, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return strings.TrimSpace(string(data))
+	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	version, _ := os.ReadFile("/proc/sys/kernel/version")
+	return strings.TrimSpace(strings.TrimSpace(string(release)) + " " + strings.TrimSpace(string(version)))
+}
+
+// machineLoad returns the annotations about the load and the free memory of the machine,
+// on which all process nodes are.
+func machineLoad() map[string]string {
+	notes := map[string]string{}
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		notes[wire.AnnotationLoad], _, _ = strings.Cut(string(data), " ")
+	}
+	data, _ := os.ReadFile("/proc/meminfo")
+	for line := range strings.Lines(string(data)) {
+		rest, found := strings.CutPrefix(line, "MemFree:")
+		kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+		if found && err == nil {
+			notes[wire.AnnotationFreeMemory] = strconv.FormatInt(kib>>10, 10)
+		}
+	}
+	return notes
 }
 
 func nodeConditions(now metav1.Time) []corev1.NodeCondition {
@@ -195,7 +222,8 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 	}
 	// A patch, not an update: annotations and conditions of others stay.
 	var patch map[string]map[string]any
-	data, err := json.Marshal(map[string]any{"status": status})
+	notes := map[string]any{"annotations": machineLoad()}
+	data, err := json.Marshal(map[string]any{"status": status, "metadata": notes})
 	if err == nil {
 		err = json.Unmarshal(data, &patch)
 	}

@@ -50,7 +50,7 @@ func imitation(n slurmconf.Node, share int64) localcluster.Node {
 		memory = share
 	}
 	all := localcluster.Node{
-		Name: n.Name, CPUs: int64(n.CPUs), Memory: memory,
+		Name: n.Name, CPUs: int64(n.CPUs), Memory: memory, Disk: n.TmpDisk,
 		Sockets: n.Sockets, Cores: n.CoresPerSocket, Threads: n.ThreadsPerCore,
 		Features: n.Features, State: n.State, Reason: n.Reason, Weight: n.Weight,
 	}

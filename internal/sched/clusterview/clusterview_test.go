@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -165,6 +166,34 @@ func TestWeightsDoNotOrderRows(t *testing.T) {
 	}
 	if got := strings.Join(members, ","); got != "n1,n2,n3,n10" {
 		t.Errorf("the partition has %s", got)
+	}
+}
+
+// TestPrioritiesOfEligibleJobs: sprio of Slurm 22.05.8 lists no job that begins later or
+// depends on another.
+func TestPrioritiesOfEligibleJobs(t *testing.T) {
+	later, dependent := schedtest.Job(2), schedtest.Job(3)
+	later.Spec.Job.Time.Begin = schedtest.Now.Add(time.Hour).Unix()
+	dependent.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 1}}
+	s := newSnapshot(snapshot.Input{Jobs: []*v1alpha1.BatchJob{schedtest.Job(1), later, dependent}})
+	if got := Priorities(s).Items; len(got) != 1 || got[0].ID != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestReportedByTheNode: what scontrol show node of Slurm 22.05.8 shows of a node's daemon.
+func TestReportedByTheNode(t *testing.T) {
+	nodes := schedtest.FourNodes()
+	n := nodes[0]
+	n.Annotations = map[string]string{
+		wire.AnnotationLoad: "0.25", wire.AnnotationFreeMemory: "1234",
+		wire.AnnotationExtra: "e", wire.AnnotationCPUBind: "cores",
+	}
+	n.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250
+	n.Status.NodeInfo.OperatingSystem, n.Status.NodeInfo.KernelVersion = "linux", "6.1.0"
+	r := Nodes(newSnapshot(snapshot.Input{Nodes: nodes}))[0]
+	if r.Load != 25 || r.FreeMem != 1234 || r.Port != 10250 || r.OS != "Linux 6.1.0" || r.Extra != "e" || r.CPUBind != "cores" {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -116,12 +117,14 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		Features: s.NodeFeatures(i),
 		GRES:     formatGRES(n.GRES),
 		Boot:     o.CreationTimestamp.Unix(),
-		Version:  info.KubeletVersion,
-		OS:       strings.TrimSpace(info.OperatingSystem + " " + info.KernelVersion),
+		Port:     o.Status.DaemonEndpoints.KubeletEndpoint.Port,
+		OS:       strings.TrimSpace(systemName(info.OperatingSystem) + " " + info.KernelVersion),
 		Arch:     machine(info.Architecture),
 		Comment:  o.Annotations[wire.AnnotationComment],
-		Extra:    nodeinfo.AssumedHardware(o),
+		Extra:    cmp.Or(o.Annotations[wire.AnnotationExtra], nodeinfo.AssumedHardware(o)),
+		CPUBind:  o.Annotations[wire.AnnotationCPUBind],
 	}
+	row.Load, row.FreeMem = nodeinfo.Load(o)
 	if o.Name != n.Name {
 		row.Object = o.Name
 	}
@@ -165,6 +168,14 @@ func NodeEvent(o *corev1.Node) status.AcctEvent {
 	allocatable := o.Status.Allocatable
 	e.TRES = fmt.Sprintf("billing=%d,cpu=%[1]d,mem=%dM", allocatable.Cpu().Value(), allocatable.Memory().Value()>>20)
 	return e
+}
+
+// systemName returns the name that uname(1) has for a system of Go.
+func systemName(goos string) string {
+	if goos == "" {
+		return ""
+	}
+	return strings.ToUpper(goos[:1]) + goos[1:]
 }
 
 // machine returns the name that uname(1) has for a processor architecture of Go.

@@ -3,13 +3,15 @@ package clusterview
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Priorities returns the terms of the priority of every pending job, ordered by
-// number. It is not safe for concurrent use of one snapshot.
+// Priorities returns the terms of the priority of every job that waits for nodes,
+// ordered by number: as in Slurm, not of jobs that may not start yet. It is not safe for
+// concurrent use of one snapshot.
 func Priorities(s *snapshot.Snapshot) *status.PriorityList {
 	list := &status.PriorityList{Items: []status.Priority{}}
 	list.Weights, list.WeightTRES = s.Priorities().Weights()
@@ -20,6 +22,9 @@ func Priorities(s *snapshot.Snapshot) *status.PriorityList {
 			continue // more tasks of an array
 		}
 		seen[id] = true
+		if j := &s.Pending[i]; j.Begin > s.Now || strings.HasPrefix(j.Blocked, "Dependency") {
+			continue
+		}
 		if item, ok := priorityRow(s, id); ok {
 			list.Items = append(list.Items, item)
 		}

@@ -231,7 +231,7 @@ func (f *Facts) requeueAllowed() bool {
 func (f *Facts) pending() Action {
 	switch {
 	case f.cancelled():
-		return endWith(v1alpha1.StateCancelled, "", "")
+		return endWith(v1alpha1.StateCancelled, f.waitReason(), "")
 	case f.Leader != nil && f.Leader.IsFinal():
 		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.hasUnsplitComponents():
@@ -248,6 +248,14 @@ func (f *Facts) pending() Action {
 		return Action{Wake: due}
 	}
 	return Action{}
+}
+
+// waitReason returns why the job waits, which it keeps when it is cancelled.
+func (f *Facts) waitReason() string {
+	if f.PlanReason == "None" {
+		return ""
+	}
+	return f.PlanReason
 }
 
 // killInvalid reports whether the job ends when its dependency can never be met.

@@ -154,6 +154,7 @@ func TestDecide(t *testing.T) {
 		wake     time.Duration // since t0; 0: none
 	}{
 		{name: "a pending job waits", job: &v1alpha1.BatchJob{}, want: Wait},
+		{name: "a cancelled pending job keeps its reason", job: aJob("", cancelled), reason: "BeginTime", want: End, final: "CANCELLED"},
 		{name: "a cancelled pending job ends", job: aJob("", cancelled), want: End, final: "CANCELLED"},
 
 		{name: "a pending job ends when its dependency cannot be met", job: aJob("", killInvalid(true)), reason: "DependencyNeverSatisfied", want: End, final: "CANCELLED"},
@@ -305,6 +306,9 @@ func TestDecide(t *testing.T) {
 				Progress: tt.progress, PlanReason: tt.reason, Lost: func(n string) bool { return n == tt.lost }, Down: func(n string) bool { return n == tt.down }})
 			if a.Kind != tt.want || a.Outcome.Final != tt.final || a.Outcome.Hold != tt.held {
 				t.Fatalf("got action %d %+v, want %d %s", a.Kind, a.Outcome, tt.want, tt.final)
+			}
+			if tt.reason != "" && tt.final == v1alpha1.StateCancelled && a.Outcome.Reason != tt.reason {
+				t.Errorf("the reason is %q, want %q", a.Outcome.Reason, tt.reason)
 			}
 			if got := a.Wake; !got.IsZero() && got.Sub(t0) != tt.wake || got.IsZero() && tt.wake != 0 {
 				t.Errorf("wakes at %v, want %v", got, tt.wake)

@@ -4,6 +4,7 @@
 package nodeinfo
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +100,15 @@ func ThreadsPerCore(n *corev1.Node) int {
 // TmpDisk returns the local disk in MiB that the node has for all of its pods;
 // 0 if the node does not report it.
 func TmpDisk(n *corev1.Node) int64 { return n.Status.Allocatable.StorageEphemeral().Value() >> 20 }
+
+// Load returns the load of the node's CPUs in hundredths and its free memory in MiB, as
+// annotations tell; 0: unknown, because a kubelet does not report it.
+func Load(n *corev1.Node) (load int32, freeMem int64) {
+	if f, err := strconv.ParseFloat(n.Annotations[wire.AnnotationLoad], 64); err == nil && f >= 0 && f < 1e6 {
+		load = int32(max(1, math.Round(f*100)))
+	}
+	return load, int64(annotatedInt(n, wire.AnnotationFreeMemory, 0))
+}
 
 // annotatedInt returns a positive number from the node's annotations, or unset.
 func annotatedInt(n *corev1.Node, key string, unset int) int {

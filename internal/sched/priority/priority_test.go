@@ -43,7 +43,6 @@ func recorded() priority.Input {
 			account("a1", "science", 5),
 		},
 		Users: []*v1alpha1.User{
-			user("root", "root"),
 			user("refuser", "other", "science"),
 			user("refuser2", "science"),
 		},
@@ -140,7 +139,7 @@ func TestFactors(t *testing.T) {
 	in.Parameters.PriorityWeights["assoc"] = 10
 	in.QOS = []*v1alpha1.QOS{{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Spec: v1alpha1.QOSSpec{Priority: 20}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Spec: v1alpha1.QOSSpec{Priority: 5}}}
-	in.Users[2].Spec.Associations = []v1alpha1.Association{{Account: "science", Limits: v1alpha1.Limits{Priority: 4}}}
+	in.Users[1].Spec.Associations = []v1alpha1.Association{{Account: "science", Limits: v1alpha1.Limits{Priority: 4}}}
 	in.Now = 2 * day
 	j := &priority.Job{
 		Account:   "science",

@@ -66,6 +66,7 @@ func NewTree(
 	for _, u := range users {
 		t.addUser(byName, u)
 	}
+	t.addRoot()
 	for k, used := range usage {
 		if n := t.users[k]; n != nil {
 			n.ownUsage = used
@@ -130,6 +131,15 @@ func (t *Tree) addUser(byName map[string]*node, u *v1alpha1.User) {
 			}
 		}
 		t.addAssociation(parent, key, share, prio)
+	}
+}
+
+// addRoot adds the association that slurmdbd makes with every cluster, of the user root
+// with the account root. Without accounts there is no tree.
+func (t *Tree) addRoot() {
+	k := status.AssociationKey{Account: Root, User: Root}
+	if len(t.root.children) > 0 && t.users[k] == nil {
+		t.addAssociation(t.root, k, 1, 0)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/clusterview"
 	"github.com/berth-hpc/berth/internal/sched/feasibility"
@@ -97,6 +98,9 @@ func (s *Service) NodesView() []status.Node {
 	clusterview.MarkReserved(snap, rows, now.Unix())
 	if p := s.newest.Load(); p != nil {
 		clusterview.MarkPlanned(rows, p.nodeStarts(), now)
+	}
+	for i := range rows {
+		rows[i].Version = build.Slurm // commands and agents behave as those of this version
 	}
 	return rows
 }
