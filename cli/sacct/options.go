@@ -109,7 +109,7 @@ func (o *Options) chooseFields(text string) error {
 		items = append(items, item)
 	}
 	var bad string
-	if o.at, o.fields, bad = format.ParseFields(format.AcctFields, strings.Join(items, ",")); bad != "" {
+	if o.at, o.fields, bad = format.ParseSharedFields(format.AcctFields, strings.Join(items, ",")); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}
 	return nil
@@ -174,7 +174,12 @@ func (o *Options) jobs(v *option.Values) error {
 		job, step, isStep := strings.Cut(text, ".")
 		number, task, isTask := strings.Cut(job, "_")
 		number, offset, isHet := strings.Cut(number, "+")
-		if n, err := strconv.ParseInt(number, 10, 64); err != nil || n <= 0 {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err == nil && n == 0 {
+			o.query.Jobs, o.steps = nil, map[string][]string{} // it stands for every job
+			return nil
+		}
+		if err != nil || n < 0 {
 			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
 		}
 		if isHet && !number10(offset) {

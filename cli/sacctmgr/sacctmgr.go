@@ -73,19 +73,28 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.interactive(ctx)
 }
 
-// interactive reads and runs commands until "quit" or the end of the input.
+// interactive reads and runs commands until "quit" or the end of the input. It fails if
+// one of them has failed.
 func (o *Options) interactive(ctx context.Context) error {
+	_, _, typed := o.p.WindowSize()
+	var failed error
 	prompt := keyvalue.Prompt{
-		Text: "sacctmgr: ", In: o.in, Print: o.p.Print,
+		Text: "sacctmgr: ", In: o.in, Print: o.p.Print, Echo: !typed,
 		Run: func(words []string) (done bool) {
 			if keyvalue.Abbreviates(words[0], "quit", 4) || keyvalue.Abbreviates(words[0], "exit", 4) {
 				return true
 			}
-			slurmerr.Print(o.p.Err, "sacctmgr", o.command(ctx, words))
+			if err := o.command(ctx, words); err != nil {
+				slurmerr.Print(o.p.Err, "sacctmgr", err)
+				failed = &slurmerr.Error{Code: 1}
+			}
 			return false
 		},
 	}
-	return prompt.Loop()
+	if err := prompt.Loop(); err != nil {
+		return err
+	}
+	return failed
 }
 
 // verb is one of sacctmgr's commands.

@@ -45,6 +45,29 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	return nil
 }
 
+// switches are the input variables that are true or false.
+var switches = map[string]bool{
+	"SCANCEL_BATCH": true, "SCANCEL_CTLD": true, "SCANCEL_FULL": true, "SCANCEL_HURRY": true,
+	"SCANCEL_INTERACTIVE": true, "SCANCEL_VERBOSE": true,
+}
+
+// lookupEnv returns an input variable. One that turns an option on does so with the
+// value true; values other than true and false are reported and have no effect.
+func (o *Options) lookupEnv(name string) (text string, ok bool) {
+	text, ok = o.p.LookupEnv(name)
+	if !ok || !switches[name] {
+		return text, ok
+	}
+	switch strings.ToLower(text) {
+	case "true":
+		return text, true
+	case "false":
+	default:
+		o.println("error: Unrecognized " + name + " value: " + format.Escape(text))
+	}
+	return "", false
+}
+
 // notEmpty returns an error for a filter with an empty value, most likely an unset
 // variable of a script. Without the filter, more jobs would be cancelled.
 func notEmpty(v *option.Values) error {
@@ -63,7 +86,8 @@ func parseIDs(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
 		for _, id := range value.SplitJobs(arg) {
-			if !jobID.MatchString(id) && !stepID.MatchString(id) {
+			number := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
+			if !jobID.MatchString(id) && !stepID.MatchString(id) || strings.Trim(number, "0") == "" {
 				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", format.Escape(id))
 			}
 			if strings.HasSuffix(id, ".") { // as in Slurm

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -45,7 +46,7 @@ func New(p *stdio.Process, connect func() (Queue, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Scancel.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Scancel.ParseAndReport(args, o.lookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}
@@ -169,6 +170,7 @@ func (o *Options) choose(ctx context.Context, queue Queue) error {
 		if err != nil {
 			return err
 		}
+		list.Items = slices.DeleteFunc(list.Items, func(j status.Job) bool { return j.State == "COMPLETING" })
 		if len(list.Items) == 0 && name != "" {
 			o.missing = append(o.missing, name)
 		}

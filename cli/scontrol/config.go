@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +106,12 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 	}
 	out := newSettings()
 	out.set("SLURM_VERSION", build.Slurm)
-	out.set("SlurmctldHost[0]", server)
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		host, port = server, "443"
+	}
+	out.set("SlurmctldHost[0]", host)
+	out.set("SlurmctldPort", port)
 	boot, _ := info["boot"].(float64) // absent: unknown
 	out.set("BOOT_TIME", string(format.AppendInstant(nil, int64(boot), "N/A", s)))
 	next, _ := info["nextJobID"].(float64)
@@ -113,8 +119,11 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 	if more, ok := spec["parameters"].(map[string]any); ok {
 		for _, name := range sortedKeys(more) {
 			v := text(more[name])
-			if strings.EqualFold(name, "AccountingStorageTRES") {
+			switch strings.ToLower(name) {
+			case "accountingstoragetres":
 				v = withOwnTRES(v)
+			case "selecttypeparameters":
+				v = strings.ToUpper(v)
 			}
 			out.set(name, v)
 		}
@@ -179,6 +188,15 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
+// hostOf returns the host of an address with a port, or the address.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
 // showConfig prints the configuration as Key = value lines.
 func showConfig(ctx context.Context, o *Options, c Cluster, _ []string) error {
 	info, err := c.ClusterInfo(ctx)
@@ -191,6 +209,6 @@ func showConfig(ctx context.Context, o *Options, c Cluster, _ []string) error {
 	for _, kv := range configLines(info, s, c.Server()) {
 		fmt.Fprintf(&out, "%-23s = %s\n", kv[0], format.Escape(kv[1]))
 	}
-	out.WriteString("\nSlurmctld(primary) at " + c.Server() + " is UP\n")
+	out.WriteString(mpiPlugins + "\nSlurmctld(primary) at " + hostOf(c.Server()) + " is UP\n")
 	return o.p.Print(out.String())
 }

@@ -1,5 +1,7 @@
 package scontrol
 
+import "github.com/berth-hpc/berth/translate/env"
+
 // defaults are the parameters of scontrol show config without other information:
 // slurm.conf(5)'s names, with the values of Berth, or with those that Slurm shows for
 // unset parameters. Empty ones depend on the cluster and are set later.
@@ -11,7 +13,7 @@ var defaults = [][2]string{
 	{"AccountingStorageParameters", "(null)"},
 	{"AccountingStoragePort", "0"},
 	{"AccountingStorageTRES", "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/gpu"},
-	{"AccountingStorageType", "accounting_storage/berth"},
+	{"AccountingStorageType", "accounting_storage/slurmdbd"},
 	{"AccountingStorageUser", "N/A"},
 	{"AccountingStoreFlags", "(null)"},
 	{"AcctGatherEnergyType", "acct_gather_energy/none"},
@@ -83,7 +85,7 @@ var defaults = [][2]string{
 	{"Licenses", "(null)"},
 	{"LogTimeFormat", "iso8601_ms"},
 	{"MailDomain", "(null)"},
-	{"MailProg", "(null)"},
+	{"MailProg", "/bin/mail"},
 	{"MaxArraySize", "1001"},
 	{"MaxDBDMsgs", "0"},
 	{"MaxJobCount", "100000"},
@@ -171,7 +173,7 @@ var defaults = [][2]string{
 	{"SlurmdLogFile", "(null)"},
 	{"SlurmdParameters", "(null)"},
 	{"SlurmdPidFile", "(null)"},
-	{"SlurmdPort", "0"},
+	{"SlurmdPort", "10250"},
 	{"SlurmdSpoolDir", "(null)"},
 	{"SlurmdSyslogDebug", "(null)"},
 	{"SlurmdTimeout", "300 sec"},
@@ -180,7 +182,7 @@ var defaults = [][2]string{
 	{"SlurmSchedLogLevel", "0"},
 	{"SlurmctldPidFile", "(null)"},
 	{"SlurmctldPlugstack", "(null)"},
-	{"SLURM_CONF", "(null)"},
+	{"SLURM_CONF", env.SlurmConf},
 	{"SLURM_VERSION", ""},
 	{"SrunEpilog", "(null)"},
 	{"SrunPortRange", "0-0"},

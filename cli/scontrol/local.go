@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
@@ -40,7 +41,7 @@ func (o *Options) processes() []process {
 		if err != nil {
 			continue
 		}
-		p := process{pid: pid, step: "batch", local: "-", global: "-"}
+		p, task := process{pid: pid, step: "batch", local: "-", global: "-"}, ""
 		for kv := range strings.SplitSeq(string(data), "\x00") {
 			name, v, _ := strings.Cut(kv, "=")
 			switch name {
@@ -52,43 +53,89 @@ func (o *Options) processes() []process {
 				p.local = v
 			case "SLURM_PROCID":
 				p.global = v
+			case "SLURM_TASK_PID":
+				task = v
 			}
+		}
+		if task != e.Name() { // a child of a task
+			p.local, p.global = "-", "-"
 		}
 		if p.job != "" {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b process) int { return cmp.Compare(a.pid, b.pid) })
+	slices.SortFunc(out, compareProcesses)
 	return out
 }
 
-// listpids lists the processes of jobs on this node.
+// compareProcesses orders processes as listpids shows them: those of the steps before
+// those of the batch script, and tasks before their children.
+func compareProcesses(a, b process) int {
+	rank := func(isLast bool) int {
+		if isLast {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		rank(a.step == "batch")-rank(b.step == "batch"), strings.Compare(a.step, b.step),
+		rank(a.local == "-")-rank(b.local == "-"), cmp.Compare(a.pid, b.pid),
+	)
+}
+
+// pidHeader is the first line of listpids.
+const pidHeader = "PID      JOBID    STEPID   LOCALID GLOBALID\n"
+
+// listpids lists the processes of jobs on this node. As in Slurm 22.05.8, the header comes
+// after a message.
 func listpids(_ context.Context, o *Options, args []string) error {
-	job, step := "", ""
+	job, step, isStep, node := "", "", false, "(null)"
 	if len(args) > 0 {
-		job, step, _ = strings.Cut(args[0], ".")
+		job, step, isStep = strings.Cut(args[0], ".")
 		if _, err := strconv.ParseUint(job, 10, 32); err != nil {
 			return plain("\"%s\" does not look like a jobid", format.Escape(args[0]))
 		}
 	}
+	if len(args) > 1 {
+		node = format.Escape(args[1])
+	}
+	if _, err := strconv.ParseUint(step, 10, 32); isStep && err != nil {
+		fmt.Fprintf(o.p.Err, "\"%s\" does not look like a stepid\n", format.Escape(args[0]))
+		return o.p.Print(pidHeader)
+	}
 	var b strings.Builder
-	b.WriteString("PID      JOBID    STEPID   LOCALID GLOBALID\n")
-	found := false
+	known := false
 	for _, p := range o.processes() {
-		if job != "" && p.job != job || step != "" && p.step != step {
+		if job != "" && p.job != job {
 			continue
 		}
-		found = true
-		fmt.Fprintf(&b, "%-8d %-8s %-8s %-7s %-8s\n", p.pid, p.job, p.step, p.local, p.global)
+		known = true
+		if step == "" || p.step == step {
+			fmt.Fprintf(&b, "%-8d %-8s %-8s %-7s %-8s\n", p.pid, p.job, p.step, p.local, p.global)
+		}
 	}
-	if err := o.p.Print(b.String()); err != nil || found {
+	var missing error
+	switch {
+	case b.Len() > 0:
+	case job == "":
+		missing = plain("No job steps exist on this node.")
+	case known:
+		missing = plain("StepId=%s.%s does not exist on node %s.", job, step, node)
+	default:
+		missing = plain("There are no steps for job %s on node %s.", job, node)
+	}
+	slurmerr.Print(o.p.Err, "scontrol", missing)
+	if err := o.p.Print(pidHeader + b.String()); err != nil || missing == nil {
 		return err
 	}
-	if job != "" {
-		return plain("JobId=%s does not exist on node (null).", format.Escape(job))
-	}
-	return plain("No job steps exist on this node.")
+	return &slurmerr.Error{Code: 1}
 }
+
+// clockTime is the form of a time in pidinfo, that of ctime(3).
+const clockTime = "Mon Jan 02 15:04:05 2006"
+
+// withoutLimit is how long a job without a time limit may run, for Slurm.
+const withoutLimit = 365 * 24 * 60 * 60
 
 // pidinfo prints the job of a process on this node.
 func pidinfo(ctx context.Context, o *Options, args []string) error {
@@ -104,16 +151,10 @@ func pidinfo(ctx context.Context, o *Options, args []string) error {
 		if err != nil || len(list.Items) == 0 {
 			return cmp.Or(err, error(plain("Failed to locate job for requested pid")))
 		}
-		s, end := o.settings(list.Time), list.Items[0].End
-		left := "INFINITE"
-		if end != 0 {
-			left = strconv.FormatInt(max(0, end-s.Now), 10)
-		}
-		return o.p.Print(
-			"Slurm JobId=" + p.job + " ends at " + string(
-				format.AppendInstant(nil, end, "NONE", s),
-			) + "\nslurm_get_rem_time is " + left + "\n",
-		)
+		s, j := o.settings(list.Time), &list.Items[0]
+		end := cmp.Or(j.End, j.Start+withoutLimit)
+		return o.p.Print(fmt.Sprintf("Slurm JobId=%s ends at %s\nJob remaining time is %d seconds\n",
+			p.job, time.Unix(end, 0).In(s.Location).Format(clockTime), max(0, end-s.Now)))
 	}
 	return plain("Failed to locate job for requested pid")
 }

@@ -117,7 +117,7 @@ func init() {
 		{"requeuehold", 7, 1, -1, plainly(status.OpRequeueHold)},
 		{"suspend", 2, 1, -1, plainly(status.OpSuspend)},
 		{"resume", 3, 1, -1, plainly(status.OpResume)},
-		{"top", 1, 1, -1, plainly(status.OpTop)},
+		{"top", 1, 1, 1, plainly(status.OpTop)},
 		{"notify", 1, 2, -1, notify},
 		{"write", 1, 1, 3, write},
 		{"wait_job", 1, 1, 1, waitJob},
@@ -183,18 +183,25 @@ func run(ctx context.Context, o *Options, words []string) error {
 	return plain("invalid keyword: %s", word)
 }
 
-// interactive reads and runs commands until "quit" or the end of the input.
+// interactive reads and runs commands until "quit" or the end of the input. It fails if
+// one of them has failed.
 func (o *Options) interactive(ctx context.Context) error {
+	_, _, typed := o.p.WindowSize()
+	var failed error
 	prompt := keyvalue.Prompt{
-		Text: "scontrol: ", In: bufio.NewReader(o.p.In), Print: o.p.Print,
+		Text: "scontrol: ", In: bufio.NewReader(o.p.In), Print: o.p.Print, Echo: !typed,
 		Run: func(words []string) (done bool) {
 			if err := run(ctx, o, words); err != nil {
 				slurmerr.Print(o.p.Err, "scontrol", err)
+				failed = &slurmerr.Error{Code: 1}
 			}
 			return o.quit
 		},
 	}
-	return prompt.Loop()
+	if err := prompt.Loop(); err != nil {
+		return err
+	}
+	return failed
 }
 
 // plain is an error that Slurm prints without the command's name in front.
@@ -212,7 +219,7 @@ func ping(ctx context.Context, o *Options, _ []string) error {
 	if _, err = c.ClusterInfo(ctx); err != nil {
 		state = "DOWN"
 	}
-	return errors.Join(o.p.Print("Slurmctld(primary) at "+c.Server()+" is "+state+"\n"), err)
+	return errors.Join(o.p.Print("Slurmctld(primary) at "+hostOf(c.Server())+" is "+state+"\n"), err)
 }
 
 // reconfigure checks the caller's permission. It has nothing else to do, because the

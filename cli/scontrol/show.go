@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -22,8 +23,10 @@ var shown = []struct {
 	least, most int
 	show        func(ctx context.Context, o *Options, c Cluster, ids []string) error
 }{
-	{"jobs", 1, 1, showJob}, {"steps", 1, 1, showStep}, {"nodes", 1, 1, showNode}, {"partitions", 1, 1, showPartition},
-	{"reservations", 1, 1, showReservation}, {"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
+	{"jobs", 1, 1, showJob}, {"jobid", 1, 1, showJob}, {"steps", 1, 1, showStep}, {"nodes", 1, 1, showNode},
+	{"partitions", 1, 1, showPartition}, {"partitionname", 1, 1, showPartition},
+	{"reservations", 1, 1, showReservation}, {"reservationname", 1, 1, showReservation},
+	{"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
 	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases},
 }
 
@@ -57,11 +60,11 @@ func show(ctx context.Context, o *Options, args []string) error {
 	}
 	switch {
 	case keyvalue.Abbreviates(entity, "hostnames", 5):
-		return o.hostnames(strings.Join(ids, ","))
+		return o.hostnames(ids)
 	case keyvalue.Abbreviates(entity, "hostlistsorted", 9):
-		return o.hostlist(strings.Join(ids, ","), true)
+		return o.hostlist(ids, true)
 	case keyvalue.Abbreviates(entity, "hostlist", 5):
-		return o.hostlist(strings.Join(ids, ","), false)
+		return o.hostlist(ids, false)
 	case keyvalue.Abbreviates(entity, "topology", 1):
 		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, "No topology information available"))
 		return nil
@@ -78,8 +81,7 @@ func show(ctx context.Context, o *Options, args []string) error {
 	}
 	for _, e := range shown {
 		if !keyvalue.Abbreviates(entity, e.name, e.least) &&
-			!keyvalue.Abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) &&
-			entity != "jobid" {
+			!keyvalue.Abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) {
 			continue
 		}
 		if e.most >= 0 && len(ids) > e.most {
@@ -109,12 +111,13 @@ func (o *Options) flag(a string) bool {
 	return true
 }
 
-// hostnames expands a node list, that of the job if none is given.
-func (o *Options) hostnames(list string) error {
-	if list == "" {
-		list = o.p.Env("SLURM_JOB_NODELIST")
+// hostnames expands a node list, that of SLURM_NODELIST if none is given.
+func (o *Options) hostnames(lists []string) error {
+	list := strings.Join(lists, ",")
+	if len(lists) == 0 {
+		list = o.p.Env("SLURM_NODELIST")
 	}
-	if list == "" {
+	if len(lists) == 0 && list == "" {
 		slurmerr.Print(o.p.Err, "scontrol", &slurmerr.Error{Message: "host list is empty"})
 		return nil // Slurm says so, and ends well
 	}
@@ -142,16 +145,17 @@ func (o *Options) expand(list string) ([]string, error) {
 }
 
 // hostlist folds node names into a list.
-func (o *Options) hostlist(list string, sorted bool) error {
-	if list == "" {
+func (o *Options) hostlist(lists []string, sorted bool) error {
+	if len(lists) == 0 {
 		return plain("invalid encode argument")
 	}
+	list := strings.Join(lists, ",")
 	names, err := o.expand(list)
-	if err != nil || len(names) == 0 {
+	if err != nil {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid hostlist: %s", format.Escape(list))
 	}
 	if sorted {
-		return o.p.Print(hostlist.FoldSorted(names) + "\n")
+		hostlist.SortHosts(names)
 	}
 	return o.p.Print(hostlist.Fold(names) + "\n")
 }
@@ -180,7 +184,9 @@ func first(ids []string) string {
 func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	f := jobs.Filter{States: jobs.AllStates}
 	id := first(ids)
-	if id != "" {
+	number, task, isTask := strings.Cut(id, "_")
+	all := number != "" && strings.Trim(number, "0") == "" // 0 stands for all jobs, 0_2 for task 2 of all arrays
+	if id != "" && !all {
 		for _, one := range value.SplitJobs(id) {
 			number, _, _ := strings.Cut(one, "_")
 			number, _, _ = strings.Cut(number, "+")
@@ -194,10 +200,17 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	if err != nil {
 		return err
 	}
+	if all && isTask {
+		if task == "" {
+			task, id = "0", number+"_0"
+		}
+		list.Items = slices.DeleteFunc(list.Items, func(j status.Job) bool { return !hasTask(&j, task) })
+		f.IDs = []string{id}
+	}
 	switch {
 	case len(list.Items) == 0 && strings.ContainsAny(id, "_+"):
 		return o.notFound("Job", id)
-	case len(list.Items) == 0 && id != "":
+	case len(list.Items) == 0 && id != "" && !all:
 		return plain("slurm_load_jobs error: Invalid job id specified")
 	case len(list.Items) == 0:
 		return o.p.Print("No jobs in the system\n")
@@ -209,6 +222,20 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		out = format.JobRecord(j, s).Append(out, o.oneLine)
 	}
 	return o.p.Print(string(out))
+}
+
+// hasTask reports whether the job is the task of an array, or stands for it.
+func hasTask(j *status.Job, task string) bool {
+	if j.ArrayTaskID == task {
+		return true
+	}
+	n, err := strconv.ParseInt(task, 10, 32)
+	if err != nil || !j.ArrayWhole {
+		return false
+	}
+	text, _, _ := strings.Cut(j.ArrayTaskID, "%")
+	tasks, err := value.ArrayIntervals(text)
+	return err == nil && tasks.Has(int32(n))
 }
 
 // readable reports whether the text after the id of a job, if any, can name tasks or a

@@ -374,6 +374,9 @@ func create(ctx context.Context, o *Options, args []string) error {
 		if s.names == "" {
 			return slurmerr.New(slurmerr.Refused, "PartitionName must be given.")
 		}
+		if strings.EqualFold(s.names, "DEFAULT") {
+			return slurmerr.New(slurmerr.Refused, `PartitionName cannot be "DEFAULT".`)
+		}
 	default:
 		if strings.EqualFold(args[0], "partition") {
 			return slurmerr.New(slurmerr.Refused, "Invalid input: partition  Request aborted")

@@ -88,9 +88,10 @@ func failed() error { return &slurmerr.Error{Code: 1} }
 // interactive reads and runs commands until "quit" or the end of the input. It
 // fails if one of them has failed.
 func (o *Options) interactive(ctx context.Context) error {
+	_, _, typed := o.p.WindowSize()
 	var result error
 	prompt := keyvalue.Prompt{
-		Text: "sreport: ", In: bufio.NewReader(o.p.In), Print: o.p.Print,
+		Text: "sreport: ", In: bufio.NewReader(o.p.In), Print: o.p.Print, Echo: !typed,
 		Run: func(words []string) (done bool) {
 			if isQuit(words[0]) {
 				return true

@@ -60,6 +60,9 @@ func (o *Options) allocateAndRun(
 	if err != nil {
 		return err
 	}
+	if p.Client.Verbose > 0 {
+		o.reportAllocation(a.Welcome)
+	}
 	targets := make([]stepTarget, len(parts))
 	for i, p := range parts {
 		id := a.ID

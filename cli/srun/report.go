@@ -6,6 +6,9 @@ import (
 
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/step/affinity"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/env"
+	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
 // With --verbose, these functions report the progress of a step in Slurm's lines.
@@ -20,8 +23,37 @@ func (r *run) detail(format string, args ...any) {
 // reportJob prints the nodes of the job.
 func (r *run) reportJob() {
 	nodes, cpus := r.o.p.Env("SLURM_JOB_NODELIST"), r.o.p.Env("SLURM_JOB_CPUS_PER_NODE")
-	if nodes != "" && cpus != "" {
-		r.detail("jobid %d: nodes(%s):`%s', cpu counts: %s", r.req.JobID, r.o.p.Env("SLURM_JOB_NUM_NODES"), nodes, cpus)
+	if nodes != "" && cpus != "" && !r.remote {
+		count := r.o.p.Env("SLURM_JOB_NUM_NODES")
+		r.detail("jobid %d: nodes(%s):`%s', cpu counts: %s", r.req.JobID, count, nodes, eachCounted(cpus))
+	}
+}
+
+// eachCounted returns counts such as 2(x3),1 with the number of nodes behind each.
+func eachCounted(folded string) string {
+	counts := strings.Split(folded, ",")
+	for i, c := range counts {
+		if !strings.HasSuffix(c, ")") {
+			counts[i] = c + "(x1)"
+		}
+	}
+	return strings.Join(counts, ",")
+}
+
+// reportAllocation prints the nodes of a job that srun has allocated, in a line for each
+// component.
+func (o *Options) reportAllocation(w *wire.Welcome) {
+	components := w.Het
+	if len(components) == 0 {
+		components = []wire.HetComponent{{JobID: w.JobID, Hosts: w.Hosts}}
+	}
+	for _, c := range components {
+		names, cpus := make([]string, len(c.Hosts)), make([]int32, len(c.Hosts))
+		for i, h := range c.Hosts {
+			names[i], cpus[i] = h.Name, h.CPUs
+		}
+		o.printf("jobid %d: nodes(%d):`%s', cpu counts: %s",
+			c.JobID, len(names), hostlist.Fold(names), eachCounted(env.Folded(cpus)))
 	}
 }
 

@@ -115,7 +115,7 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		names = v.Get("format")
 	}
 	var bad string
-	if o.at, o.fields, bad = format.ParseFields(table, names); bad != "" {
+	if o.at, o.fields, bad = format.ParseSharedFields(table, names); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}
 	o.style.NoHeader = v.Has("noheader")

@@ -216,6 +216,8 @@ func (w *wait) expire() {
 // handleEvent handles an event of the job.
 func (w *wait) handleEvent(e *wire.JobEvent) {
 	switch {
+	case e.Notice != "":
+		w.a.client.Info("%s", e.Notice)
 	case e.Final:
 		w.a.end = e
 		w.ended()
@@ -253,6 +255,8 @@ func (w *wait) pending(reason string) {
 		c.Info("Job is in held state, pending scheduler release")
 	case status.Reason(reason).IsNodeNotAvailable(), strings.HasPrefix(reason, "Nodes required for job are DOWN"):
 		c.Info("Required node not available (down, drained or reserved)")
+	case reason == status.ReasonPartitionDown:
+		c.Info("Partition in DOWN state")
 	}
 	if c.Pending != nil {
 		c.Pending(w.a.ID)

@@ -26,7 +26,7 @@ type TaskRange struct {
 // of tasks, which Check does. The error is in the words of Slurm and may have
 // two lines.
 func Parse(name, text string) ([]Program, error) {
-	text = strings.ReplaceAll(text, "\\\n", " ")
+	text = strings.ReplaceAll(text, "\\\n", "")
 	var list []Program
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)

@@ -19,6 +19,12 @@ func TestParse(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(list, want) {
 		t.Errorf("%+v, %v; want %+v", list, err, want)
 	}
+	// A backslash at the end of a line joins it with the next one, as in Slurm 22.05.8.
+	list, err = Parse("f", "0 echo a\\\nb\n")
+	if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0].Args, []string{"echo", "ab"}) {
+		t.Errorf("%+v, %v; want echo ab", list, err)
+	}
+	list, _ = Parse("f", "0-1,3 true\n")
 	if last := LastTask(list); last != 3 {
 		t.Errorf("last task %d, want 3", last)
 	}
