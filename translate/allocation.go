@@ -51,6 +51,7 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 		return nil, err
 	}
 	j := p.Job
+	wholeMemory(&j.Shape)
 	expandArbitrary(p, &j)
 	b := &j.Batch
 	b.SubmitHost, b.SubmitSID, b.SubmitLine = in.Hostname, in.Session, p.Command.String()

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 )
@@ -15,7 +16,18 @@ func complete(in *Input, p *option.Parsed) error {
 	if err := p.ReadNodes(in.ReadFile); err != nil {
 		return err
 	}
+	hostFile, _ := env.Get(in.Env, "SLURM_HOSTFILE")
+	if err := p.ReadHostFile(in.ReadFile, hostFile); err != nil {
+		return err
+	}
 	return p.Verify()
+}
+
+// wholeMemory replaces --mem-per-cpu=0 by --mem=0: all the memory of the nodes.
+func wholeMemory(s *job.Shape) {
+	if s.MemPerCPU != nil && *s.MemPerCPU == 0 {
+		s.MemPerNode, s.MemPerCPU = s.MemPerCPU, nil
+	}
 }
 
 // runAs checks --uid and --gid, which only root may use. The cluster resolves the

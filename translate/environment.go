@@ -57,7 +57,7 @@ func getsUserEnv(export string) bool {
 // userVariables are the SLURM_* variables that users set for themselves.
 var userVariables = map[string]bool{
 	"SLURM_CONF": true, "SLURM_TIME_FORMAT": true, "SLURM_BITSTR_LEN": true, "SLURM_EXIT_ERROR": true,
-	"SLURM_EXIT_IMMEDIATE": true, "SLURM_DEBUG_FLAGS": true, "SLURM_HINT": true,
+	"SLURM_EXIT_IMMEDIATE": true, "SLURM_DEBUG_FLAGS": true, "SLURM_HINT": true, "SLURM_HOSTFILE": true,
 }
 
 // FromJob reports whether a job sets the variable in the environment of its

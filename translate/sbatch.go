@@ -118,8 +118,10 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	if p.Client.Verbose > 0 {
 		options = p.Verbose(in.Dir)
 	}
+	submitted := *j
+	wholeMemory(&submitted.Shape)
 	return &Submission{
-		Options: options, Job: *j, Script: in.Script, Environment: environment, Client: p.Client,
+		Options: options, Job: submitted, Script: in.Script, Environment: environment, Client: p.Client,
 		Warnings: append(p.Warnings, warnings...),
 	}, nil
 }
@@ -236,7 +238,8 @@ func setNames(j *job.Job, in *Input, p *option.Parsed) {
 	setUmask(b, in)
 }
 
-// absolute returns name as an absolute path, relative to dir; an empty name is dir.
+// absolute returns name as an absolute path, relative to dir; an empty name is dir. As
+// in Slurm the path is not cleaned: scontrol shows it as it was given.
 func absolute(dir, name string) string {
 	if path.IsAbs(name) {
 		return name
@@ -244,7 +247,7 @@ func absolute(dir, name string) string {
 	if name == "" {
 		return dir
 	}
-	return path.Join(dir, name)
+	return dir + "/" + name
 }
 
 // setUmask sets the umask of the job, if it is known.

@@ -176,6 +176,9 @@ type BatchJobStatus struct {
 	Priority int64 `json:"priority,omitempty"`
 	// TimeLimit in force, minutes; job.Unlimited: none. Set at placement.
 	TimeLimit int32 `json:"timeLimit,omitempty"`
+	// ShortenedFrom is the time limit that the job requested, in minutes or
+	// job.Unlimited, if it was placed with a shorter one (--time-min); 0: it was not.
+	ShortenedFrom int32 `json:"shortenedFrom,omitempty"`
 
 	// SuspendTime is when the job was last suspended or resumed; Suspended is
 	// how many seconds it has been suspended before that, of this attempt.

@@ -13,7 +13,6 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
-	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -73,7 +72,12 @@ func (r *run) prepare() error {
 	if host, err := r.o.p.Hostname(); err == nil {
 		r.req.SrunHost, _, _ = strings.Cut(host, ".")
 	}
-	if p.Step.TaskSharing && p.Step.GPUBind == "" { // --gpus-per-task does not divide the GPUs
+	r.req.TasksPerGPU = p.Job.Shape.TasksPerGPU
+	switch n := r.req.TasksPerGPU; {
+	case p.Step.GPUBind != "":
+	case n > 0: // so many tasks share each GPU (srun(1), --ntasks-per-tres)
+		r.req.Command.GPUBind = "single:" + strconv.Itoa(int(n))
+	case p.Step.TaskSharing: // --gpus-per-task does not divide the GPUs
 		r.req.Command.GPUBind = "closest"
 	}
 	if p.Step.MPI == step.MPIPMI2 || p.Step.MPI == step.MPIPMIx {
@@ -134,15 +138,11 @@ func (r *run) program(name string) string {
 func (r *run) setHosts() error {
 	s := &r.req.Shape
 	if file := r.o.p.Env("SLURM_HOSTFILE"); file != "" && len(s.NodeList) == 0 {
-		data, err := r.o.p.ReadFile(r.absolute(file))
-		if err == nil {
-			s.NodeList, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
+		read := func(path string) ([]byte, error) { return r.o.p.ReadFile(r.absolute(path)) }
+		if err := r.parsed.ReadHostFile(read, file); err != nil {
+			return err
 		}
-		if err != nil {
-			return slurmerr.Newf(slurmerr.Refused,
-				"slurm_allocate_resources error opening file %s, %s", file, strerror.Text(err))
-		}
-		s.Distribution = "arbitrary"
+		s.NodeList, s.Distribution = r.parsed.Job.Placement.NodeList, r.parsed.Job.Placement.Distribution
 	}
 	if !strings.HasPrefix(s.Distribution, "arbitrary") {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/hostlist"
-	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -66,23 +65,25 @@ func gpus(p *option.Parsed, s *step.Shape) {
 	own := func(name string) bool { return p.Given[name].From == option.FromCommandLine }
 	s.MemPerGPU = p.Job.Shape.MemPerGPU != nil && *p.Job.Shape.MemPerGPU > 0 && own("mem-per-gpu")
 	s.NoGPUs = strings.EqualFold(p.Given["gres"].Value, "none") && own("gres")
-	for _, g := range p.Job.Shape.GRES {
-		if g.Name != "gpu" {
-			if own("gres") && g.Per == job.PerNode {
-				s.GRES = append(s.GRES, step.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+	for _, d := range p.Job.Shape.GRESDemands() {
+		if d.Name != "gpu" {
+			if own("gres") && d.Node > 0 {
+				s.GRES = append(s.GRES, step.GRES{Name: d.Name, Type: d.Type, Count: d.Node})
 			}
 			continue
 		}
-		switch n := int32(min(g.Count, 1<<20)); {
-		case g.Per == job.PerTask:
-			s.GPUsPerTask = n
-		case g.Per == job.PerJob && own("gpus"):
-			s.GPUs = n
-		case g.Per == job.PerNode && (own("gres") || own("gpus-per-node")):
-			s.GPUsPerNode = n
+		s.GPUsPerTask += gpuCount(d.Task)
+		if own("gpus") {
+			s.GPUs += gpuCount(d.Job)
+		}
+		if own("gres") || own("gpus-per-node") {
+			s.GPUsPerNode += gpuCount(d.Node)
 		}
 	}
 }
+
+// gpuCount returns n within bounds that no node exceeds.
+func gpuCount(n int64) int32 { return int32(min(n, 1<<20)) }
 
 // checkNodes returns an error if a node is both requested and excluded. It shortens a
 // node list that is longer than the number of nodes.

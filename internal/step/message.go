@@ -80,6 +80,8 @@ type Request struct {
 	// GPUsPerTask and CPUBind are the options as given, for the environment of
 	// the tasks.
 	GPUsPerTask string `json:"gpusPerTask,omitempty"`
+	// TasksPerGPU is --ntasks-per-gpu; 0: not given.
+	TasksPerGPU int32  `json:"tasksPerGPU,omitempty"`
 	CPUBind     string `json:"cpuBind,omitempty"`
 	PreserveEnv bool   `json:"preserveEnv,omitempty"`
 	// NoKill lets the step continue without nodes that are lost.

@@ -460,6 +460,8 @@ type StepRecord struct {
 	CPUs  int32    `json:"cpus"`
 	// Memory is the memory that the step may use, in MiB; 0: unknown.
 	Memory int64 `json:"memory,omitempty"`
+	// GPUs is the number of GPUs that the step may use, where they are known.
+	GPUs int32 `json:"gpus,omitempty"`
 	// Layout is the step's --distribution.
 	Layout string `json:"layout,omitempty"`
 	// SrunHost and SrunPID identify the srun process, by its own account.

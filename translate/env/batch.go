@@ -229,13 +229,15 @@ func addShape(e *list, in Input) {
 	if s.Overcommit {
 		e.add("SLURM_OVERCOMMIT", "1")
 	}
-	if _, derived := in.Job.Options["gpus"]; !derived { // derived from --ntasks-per-gpu
-		e.addNonEmpty("SLURM_GPUS", gpus(s.GRES, job.PerJob))
-	}
+	// --ntasks-per-gpu may imply the GPUs; their text is empty then.
+	e.addNonEmpty("SLURM_GPUS", in.Job.Options["gpus"])
 	e.addNonEmpty("SLURM_GPUS_PER_NODE", in.Job.Options["gpus-per-node"])
-	e.addNonEmpty("SLURM_GPUS_PER_TASK", gpus(s.GRES, job.PerTask))
-	e.addNonEmpty("SLURM_GPUS_PER_SOCKET", gpus(s.GRES, job.PerSocket))
+	e.addNonEmpty("SLURM_GPUS_PER_TASK", gpusPerTask(in.Job))
+	e.addNonEmpty("SLURM_GPUS_PER_SOCKET", in.Job.Options["gpus-per-socket"])
 	addDistribution(e, in.Job.Placement.Distribution)
+	if strings.HasPrefix(in.Job.Placement.Distribution, "arbitrary") {
+		e.addNonEmpty("SLURM_ARBITRARY_NODELIST", hostlist.Fold(in.Job.Placement.NodeList))
+	}
 	addHint(e, in.Job.Placement.Hint)
 	if bind := in.Job.Options["mem-bind"]; bind != "" {
 		e.add("SLURM_MEM_BIND", bind)
@@ -314,11 +316,15 @@ func profile(given string) string {
 	return given
 }
 
-// gpus returns the GPUs that were requested in one scope, in the option's syntax.
-func gpus(list []job.GRES, per string) string {
+// gpusPerTask returns the value of --gpus-per-task or, in its syntax, the GPUs of
+// --tres-per-task.
+func gpusPerTask(j *job.Job) string {
+	if given := j.Options["gpus-per-task"]; given != "" {
+		return given
+	}
 	var parts []string
-	for _, g := range list {
-		if g.Name != "gpu" || g.Per != per {
+	for _, g := range j.Shape.GRES {
+		if g.Name != "gpu" || g.Per != job.PerTask {
 			continue
 		}
 		text := number(g.Count)

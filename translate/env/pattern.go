@@ -52,11 +52,15 @@ func (p Place) Output(outputPattern, errorPattern, workDir string) (out, err str
 
 // Path returns the expanded pattern, relative to dir.
 func (p Place) Path(dir, pattern string) string {
-	name := p.Expand(pattern)
+	return inDir(dir, p.Expand(pattern))
+}
+
+// inDir returns the path of name relative to dir. As in Slurm it is not cleaned.
+func inDir(dir, name string) string {
 	if path.IsAbs(name) {
 		return name
 	}
-	return path.Join(dir, name)
+	return dir + "/" + name
 }
 
 // Shown returns a pattern as scontrol shows it, relative to dir: it expands the
@@ -72,10 +76,7 @@ func (p Place) Shown(dir, pattern string) string {
 		}
 		b.WriteByte(pattern[i])
 	}
-	if path.IsAbs(b.String()) {
-		return b.String()
-	}
-	return path.Join(dir, b.String())
+	return inDir(dir, b.String())
 }
 
 // Expand expands a pattern: %A %a %J %j %N %n %s %t %u %x and %%. Numbers may have a

@@ -25,6 +25,8 @@ type StepShape struct {
 	TasksPerNode int32  // --ntasks-per-node; 0: not given
 	Distribution string // --distribution; empty: not given
 	GPUsPerTask  string // --gpus-per-task as given
+	TasksPerGPU  int32  // --ntasks-per-gpu; 0: not given
+	GPUBind      string // --gpu-bind, or what --ntasks-per-gpu implies; empty: neither was given
 	CPUBind      string // --cpu-bind as given; the agent binds
 	Ports        string // the reserved ports, as FIRST-LAST; empty: none
 	// Preserve keeps the numbers of nodes and tasks of srun's environment
@@ -79,6 +81,13 @@ func Step(in Input, s StepShape) []string {
 	e.addPositive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
 	e.addPositive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
 	e.addNonEmpty("SLURM_GPUS_PER_TASK", s.GPUsPerTask)
+	e.addPositive("SLURM_NTASKS_PER_TRES", s.TasksPerGPU)
+	switch {
+	case s.GPUBind != "":
+		e.add("SLURMD_TRES_BIND", "gpu:"+s.GPUBind)
+	case s.GPUsPerTask != "":
+		e.add("SLURMD_TRES_BIND", "gpu:per_task:"+s.GPUsPerTask[strings.LastIndexByte(s.GPUsPerTask, ':')+1:])
+	}
 	// A step can use all devices of its job.
 	e.addNonEmpty("SLURM_STEP_GPUS", strings.Join(gpuIndexes(in.Welcome.Hosts[in.Welcome.Index]), ","))
 	if s.Distribution == "" && !in.outside(s.ID) {

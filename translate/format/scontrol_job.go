@@ -141,7 +141,7 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	}
 	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)),
 		"MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
-	r.line(pair("Features", orNull(j.Features)), "DelayBoot=00:00:00")
+	r.line(pair("Features", orNull(j.Features)), "DelayBoot="+longDuration(j.DelayBoot))
 	if j.Prefer != "" {
 		r.line(pair("Prefer", j.Prefer))
 	}
@@ -225,13 +225,26 @@ func jobEnd(r *Record, j *status.Job) {
 	if j.Switches != 0 {
 		r.line("Switches=" + itoa(j.Switches) + "@" + longDuration(int64(j.SwitchesWait)))
 	}
-	r.line("Power=")
+	if j.CPUFreq != "" {
+		r.line(j.CPUFreq)
+	}
+	r.line("Power=" + j.Power)
+	if j.EnforceBind != "" {
+		r.line("GresEnforceBind=" + j.EnforceBind)
+	}
+	if j.KillInvalid != "" {
+		r.line("KillOInInvalidDependent=" + j.KillInvalid)
+	}
+	if j.SpreadJob {
+		r.line("SpreadJob=Yes")
+	}
 	node := ""
 	if j.GRES != "" {
 		node = string(appendTRESPerNode(nil, j))
 	}
 	for _, c := range []struct{ key, text string }{
-		{"CpusPerTres", j.CPUsPerTRES}, {"MemPerTres", j.MemPerTRES}, {"TresPerJob", j.TRESPerJob},
+		{"CpusPerTres", j.CPUsPerTRES}, {"MemPerTres", j.MemPerTRES},
+		{"TresBind", j.TRESBind}, {"TresFreq", j.TRESFreq}, {"TresPerJob", j.TRESPerJob},
 		{"TresPerNode", node}, {"TresPerSocket", j.TRESPerSocket}, {"TresPerTask", j.TRESPerTask},
 		{"Container", j.Container},
 	} {
@@ -241,6 +254,9 @@ func jobEnd(r *Record, j *status.Job) {
 	}
 	if j.MailType != "" {
 		r.line(pair("MailUser", cmp.Or(j.MailUser, j.User)), pair("MailType", j.MailType))
+	}
+	if j.TasksPerTRES > 0 {
+		r.line("NtasksPerTRES=" + itoa(j.TasksPerTRES))
 	}
 	r.line("")
 }

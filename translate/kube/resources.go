@@ -93,14 +93,24 @@ func (in Input) resources(n *v1alpha1.NodeAllocation) corev1.ResourceList {
 	return list
 }
 
+// minMemory is the least memory limit of a pod in MiB, as MinRAMSpace of Slurm's
+// cgroup.conf: with less not even the agent and a shell can run.
+const minMemory = 30
+
 // limits returns the limits of a pod with requests r: all of the CPUs, even if it requests
-// only a part of them.
+// only a part of them, and no less memory than minMemory.
 func limits(r corev1.ResourceList, n *v1alpha1.NodeAllocation) corev1.ResourceList {
-	if n.Sharers <= 1 {
+	little := n.Memory > 0 && n.Memory < minMemory
+	if n.Sharers <= 1 && !little {
 		return r
 	}
 	out := r.DeepCopy()
-	out[corev1.ResourceCPU] = *resource.NewQuantity(int64(n.CPUs), resource.DecimalSI)
+	if n.Sharers > 1 {
+		out[corev1.ResourceCPU] = *resource.NewQuantity(int64(n.CPUs), resource.DecimalSI)
+	}
+	if little {
+		out[corev1.ResourceMemory] = *resource.NewQuantity(minMemory<<20, resource.BinarySI)
+	}
 	return out
 }
 

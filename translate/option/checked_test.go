@@ -58,7 +58,7 @@ func TestValuesOfOptionsWithoutEffect(t *testing.T) {
 		var got string
 		if err != nil {
 			got = strings.TrimPrefix(text(err), name+": ")
-		} else if len(p.Warnings) == 0 {
+		} else if len(p.Warnings) == 0 && !strings.Contains(line, "--delay-boot") { // Slurm's has none either
 			t.Errorf("%s: no warning that it has no effect", line)
 		}
 		if got != want {

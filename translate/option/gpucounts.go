@@ -18,35 +18,18 @@ func gpuCountsConsistent(p *Parsed) error {
 		return nil
 	}
 	s := &p.Job.Shape
-	byType := map[string]gpuCounts{}
-	var types []string
-	for _, g := range s.GRES {
-		if g.Name != "gpu" {
-			continue
+	var counts []gpuCounts
+	for _, d := range s.GRESDemands() {
+		if d.Name == "gpu" {
+			counts = append(counts, gpuCounts{job: d.Job, node: d.Node, socket: d.Socket, task: d.Task})
 		}
-		c, seen := byType[g.Type]
-		if !seen {
-			types = append(types, g.Type)
-		}
-		switch g.Per {
-		case job.PerJob:
-			c.job += g.Count
-		case job.PerNode:
-			c.node += g.Count
-		case job.PerSocket:
-			c.socket += g.Count
-		case job.PerTask:
-			c.task += g.Count
-		}
-		byType[g.Type] = c
 	}
-	if len(types) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
+	if len(counts) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
 		return badGPUs("gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification " +
 			"or a node/ntask specification")
 	}
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
-	for _, t := range types {
-		c := byType[t]
+	for _, c := range counts {
 		if text := c.contradiction(s, p.Has("ntasks"), tasksImplied); text != "" {
 			return badGPUs(text)
 		}

@@ -3,6 +3,7 @@ package option
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -42,6 +43,49 @@ func (p *Parsed) ReadNodes(read func(path string) ([]byte, error)) error {
 		*option.field = list
 	}
 	return nil
+}
+
+// ReadHostFile reads the file at path, which SLURM_HOSTFILE names, if the job has no
+// list of nodes: a node for each task in turn. That implies an arbitrary distribution.
+func (p *Parsed) ReadHostFile(read func(path string) ([]byte, error), path string) error {
+	pl := &p.Job.Placement
+	if path == "" || len(pl.NodeList) > 0 || p.Has("nodelist") || p.Has("nodefile") {
+		return nil
+	}
+	if !strings.Contains(path, "/") {
+		path = "./" + path
+	}
+	list, err := nodesIn(read, path)
+	tasks := int(p.Job.Shape.Tasks)
+	switch {
+	case err == nil && p.Command != Salloc && len(list) < tasks:
+		err = errors.New("Too few NodeNames in Slurm Hostfile") //nolint:staticcheck // the text is Slurm's
+	case err == nil && p.Command != Salloc && tasks > 0:
+		list = list[:tasks]
+	}
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Refused, err, err.Error()+"\nFailure getting NodeNames from hostfile")
+	}
+	pl.NodeList, pl.Distribution = list, "arbitrary"
+	if p.Command == Srun { // a node for each of its tasks
+		return nil
+	}
+	pl.NodeList = slices.Compact(slices.SortedFunc(slices.Values(list), hostlist.Compare))
+	return p.checkAllocationTasks()
+}
+
+// checkAllocationTasks refuses an allocation of salloc with another number of tasks than
+// nodes in its host file.
+func (p *Parsed) checkAllocationTasks() error {
+	nodes, tasks := int32(len(p.Job.Placement.NodeList)), p.Job.Shape.Tasks
+	if tasks == 0 {
+		tasks = p.Job.Shape.MinNodes
+	}
+	if p.Command != Salloc || tasks == 0 || tasks == nodes {
+		return nil
+	}
+	return slurmerr.Newf(slurmerr.Refused, "Asked for %d tasks have %d in the nodelist.  "+
+		"Check your nodelist, or set the -n option to be %d", tasks, nodes, nodes)
 }
 
 // nodesIn returns the names in one file; the error is in Slurm's words.

@@ -58,7 +58,7 @@ func otherOptions() []*Option {
 		{Name: "profile", Arg: RequiredArg, Meta: "TYPES", In: all, Env: "PROFILE", Group: GroupOther,
 			Status: Warned, Reason: "profiles are not collected", Help: "profiles to collect", set: setProfile},
 		{Name: "power", Arg: RequiredArg, Meta: "FLAGS", In: all, Env: "POWER", Group: GroupOther,
-			Status: Warned, Reason: "power is not managed", Help: "power management", set: setPower},
+			Help: "power management, which is recorded and has no effect without a plugin, as in Slurm", set: setPower},
 		{Name: "cpu-freq", Arg: RequiredArg, Meta: "FREQUENCY", In: all, Group: GroupOther,
 			EnvFull: map[Command][]string{Srun: {"SLURM_CPU_FREQ_REQ"}},
 			Status:  Warned, Reason: "CPU frequencies are not changed", Help: "frequency of the CPUs", set: setCPUFreq},
@@ -175,6 +175,10 @@ func setPower(p *Parsed, v string, _ bool) error {
 func setCPUFreq(p *Parsed, v string, _ bool) error {
 	span, governor, governed := strings.Cut(v, ":")
 	low, high, ranged := strings.Cut(span, "-")
+	if governed && isGovernor(governor) && isFrequency(span) {
+		return slurmerr.Newf(slurmerr.BadValue,
+			"gov on cpu-frec (%s) illegal without max\nInvalid --cpu-freq argument", governor)
+	}
 	validRange := isFrequency(low) && (!ranged || isFrequency(high))
 	validGovernor := !governed || isGovernor(governor)
 	if (!validRange || !validGovernor) && !isGovernor(v) {

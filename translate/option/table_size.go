@@ -46,8 +46,8 @@ func sizeOptions() []*Option {
 			set:  count(func(p *Parsed) *int32 { return &p.Job.Shape.TasksPerCore })},
 		{Name: "ntasks-per-tres", Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
 			EnvFull: map[Command][]string{Srun: {"SLURM_NTASKS_PER_TRES"}},
-			Status:  Refused, Reason: "use --ntasks-per-gpu", Help: "tasks per trackable resource",
-			set: checkedCount("ntasks-per-tres")},
+			Help:    "tasks per GPU, like --ntasks-per-gpu",
+			set:     count(func(p *Parsed) *int32 { return &p.Job.Shape.TasksPerGPU })},
 		{Name: "overcommit", Short: 'O', In: all, Env: "OVERCOMMIT", Group: GroupSize,
 			Help: "allocate one CPU per node, whatever the number of tasks",
 			set:  flag(func(p *Parsed) *bool { return &p.Job.Shape.Overcommit })},
@@ -165,7 +165,17 @@ func setGRES(p *Parsed, v string, _ bool) error {
 		return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
 	}
 	p.replaceGRES("gres", list)
+	if len(list) > 0 {
+		p.setText("gres", v) // scontrol shows it as given
+	} else {
+		delete(p.Job.Options, "gres")
+	}
 	return nil
+}
+
+// gpuOptionNames are the names of the options about GPUs, by scope.
+var gpuOptionNames = map[string]string{
+	job.PerJob: "gpus", job.PerNode: "gpus-per-node", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
 }
 
 func setGPUs(per string) setter {
@@ -175,9 +185,7 @@ func setGPUs(per string) setter {
 			return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
 		}
 		p.replaceGRES("gpus-"+per, list)
-		if per == job.PerNode { // to distinguish it from --gres
-			p.setText("gpus-per-node", v)
-		}
+		p.setText(gpuOptionNames[per], v) // scontrol shows it as given
 		return nil
 	}
 }

@@ -32,7 +32,7 @@ var tests = map[string]string{
 	"job-name": keptJobs, "nice": keptJobs,
 	"no-requeue": keptJobs, "partition": keptJobs, "priority": keptJobs, "qos": keptJobs, "requeue": keptJobs,
 	"wckey": keptJobs,
-	"begin": keptJobs, "time": keptJobs, "stepmgr": keptJobs,
+	"begin": keptJobs, "time": keptJobs, "stepmgr": keptJobs, "power": keptJobs, "delay-boot": keptJobs,
 
 	"chdir": fileJobs, "output": fileJobs, "error": fileJobs, "input": fileJobs, "open-mode": fileJobs,
 	"export":      fileJobs,
@@ -54,6 +54,7 @@ var tests = map[string]string{
 	"gpus":          sizePlan,
 	"gpus-per-node": sizePlan, "gpus-per-socket": sizePlan, "gpus-per-task": sizePlan, "tres-per-task": sizePlan,
 	"cpus-per-gpu": sizePlan, "ntasks-per-gpu": "internal/sched/snapshot.TestTasksPerGPU",
+	"ntasks-per-tres": "internal/sched/snapshot.TestTasksPerGPU",
 	"container-image": onObjects, "container-mounts": onObjects,
 	"container-writable": "internal/agent.TestStepsInContainers", "container-readonly": onObjects,
 	"container-name": "internal/agent.TestStepsInContainers", "container-workdir": agentEnv,

@@ -196,7 +196,7 @@ func implicitTasks(p *Parsed) error {
 // arbitraryNodes refuses an arbitrary distribution without a list of nodes.
 func arbitraryNodes(p *Parsed) error {
 	if p.Job.Placement.Distribution == "arbitrary" && len(p.Job.Placement.NodeList) == 0 {
-		if p.Command == Srun {
+		if p.Command == Srun && p.Job.Shape.Tasks == 0 {
 			return slurmerr.New(slurmerr.Refused, "invalid number of tasks (-n 0)")
 		}
 		return p.refuseLater(slurmerr.New(slurmerr.Refused,
@@ -236,8 +236,11 @@ func (p *Parsed) shorten(n int) {
 
 // nodesOfList raises the number of nodes to the number of named nodes.
 func nodesOfList(p *Parsed) error {
-	if p.Command == Sbatch && p.Job.Placement.Distribution != "arbitrary" { // srun and salloc count duplicates
+	if p.Command == Sbatch { // srun and salloc count duplicates
 		p.Job.Placement.NodeList = unique(p.Job.Placement.NodeList)
+		if p.Job.Placement.Distribution == "arbitrary" {
+			slices.SortFunc(p.Job.Placement.NodeList, hostlist.Compare)
+		}
 	}
 	s, n := &p.Job.Shape, int32(len(p.Job.Placement.NodeList))
 	if n == 0 || s.MinNodes >= n {
@@ -312,18 +315,12 @@ func unique(list []string) []string {
 func tasksOfGPUs(p *Parsed) error {
 	s := &p.Job.Shape
 	gpus := int64(0)
-	for _, g := range s.GRES {
-		n := g.Count
-		switch {
-		case g.Name != "gpu":
-			continue
-		case g.Per == job.PerNode:
-			n *= int64(max(1, s.MinNodes))
-		case g.Per == job.PerSocket:
-			n *= int64(max(1, s.MinNodes)) * int64(max(1, s.SocketsPerNode))
+	for _, d := range s.GRESDemands() {
+		if d.Name == "gpu" {
+			gpus += d.Total(s, s.MinNodes, 1)
 		}
-		gpus += n
 	}
+	tasksOfGPUTotal(s)
 	switch per := s.TasksPerGPU; {
 	case per == 0:
 	case gpus == 0 && s.Tasks > 0:
@@ -333,6 +330,22 @@ func tasksOfGPUs(p *Parsed) error {
 		s.Tasks = int32(min(gpus*int64(per), 1<<30))
 	}
 	return nil
+}
+
+// tasksOfGPUTotal sets the number of tasks to that of all GPUs divided by those of each
+// task, and the number of nodes to that of all GPUs divided by those of each node.
+func tasksOfGPUTotal(s *job.Shape) {
+	for _, d := range s.GRESDemands() {
+		if d.Name != "gpu" || d.Job == 0 {
+			continue
+		}
+		if d.Task > 0 && s.Tasks == 0 {
+			s.Tasks = int32(min(d.Job/d.Task, 1<<30))
+		}
+		if n := int32(min(d.Job/max(d.Node, 1), 1<<30)); d.Node > 0 && n > 0 {
+			s.MinNodes, s.MaxNodes = n, n
+		}
+	}
 }
 
 // nodeListNotEmpty refuses an empty --nodelist.

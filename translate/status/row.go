@@ -106,6 +106,15 @@ type Job struct {
 	TRESPerTask    string `json:"tresPerTask,omitempty"`
 	MemPerTRES     string `json:"memPerTRES,omitempty"`
 	CPUsPerTRES    string `json:"cpusPerTRES,omitempty"`
+	TRESBind       string `json:"tresBind,omitempty"`
+	TRESFreq       string `json:"tresFreq,omitempty"`
+	TasksPerTRES   int32  `json:"tasksPerTRES,omitempty"`
+	CPUFreq        string `json:"cpuFreq,omitempty"` // as scontrol shows it
+	Power          string `json:"power,omitempty"`
+	EnforceBind    string `json:"enforceBind,omitempty"` // Yes or No: --gres-flags
+	KillInvalid    string `json:"killInvalid,omitempty"` // Yes or No: --kill-on-invalid-dep
+	SpreadJob      bool   `json:"spreadJob,omitempty"`
+	DelayBoot      int64  `json:"delayBoot,omitempty"` // seconds
 	Prefer         string `json:"prefer,omitempty"`
 	Network        string `json:"network,omitempty"`
 	Switches       int32  `json:"switches,omitempty"`

@@ -81,11 +81,9 @@ func nodeCount(b *v1alpha1.BatchJob) int32 {
 // without generic resources, or those of the allocation.
 func requestedTRES(b *v1alpha1.BatchJob, row *status.Job) string {
 	list := strings.Split(row.TRES, ",")
-	for _, g := range b.Spec.Job.Shape.GRES {
-		n := g.Count
-		if g.Per == "node" {
-			n *= int64(nodeCount(b))
-		}
+	shape := &b.Spec.Job.Shape
+	for _, g := range shape.GRESDemands() {
+		n := g.Total(shape, nodeCount(b), row.Tasks)
 		list = append(list, fmt.Sprintf("gres/%s=%d", g.Name, n))
 		if g.Type != "" {
 			list = append(list, fmt.Sprintf("gres/%s:%s=%d", g.Name, g.Type, n))

@@ -222,3 +222,16 @@ func TestGPUsPerTaskWithTotal(t *testing.T) {
 		t.Errorf("%+v, %v; want two GPUs", g, err)
 	}
 }
+
+// TestGPUsPerNodeWithTotal checks that --gpus beside --gpus-per-node is the step's
+// total and adds nothing.
+func TestGPUsPerNodeWithTotal(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}}}, nil)
+	g, _, err := c.allocate(
+		nil,
+		&step.Request{Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 1, GPUs: 2, GPUsPerNode: 2}},
+	)
+	if err != nil || len(g.gpus[0]) != 2 {
+		t.Errorf("%+v, %v; want two GPUs", g, err)
+	}
+}

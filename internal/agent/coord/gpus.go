@@ -18,7 +18,7 @@ func wantedGPUs(s *step.Shape, l *placement.Layout) []int {
 	for k := range want {
 		want[k] = max(int(s.GPUsPerNode), int(s.GPUsPerTask)*len(l.Tasks[k]))
 	}
-	if s.GPUsPerTask == 0 { // otherwise GPUs is the sum over the tasks
+	if s.GPUsPerTask == 0 && s.GPUsPerNode == 0 { // otherwise GPUs is their sum
 		for n := range int(s.GPUs) {
 			want[n%len(want)]++
 		}

@@ -36,12 +36,23 @@ func (c *Coordinator) newRecord(g *allocation, req *step.Request) *record {
 		program := req.Command.Args[0]
 		x.r.Name = program[strings.LastIndexByte(program, '/')+1:]
 	}
-	for _, n := range g.nodes {
+	for k, n := range g.nodes {
+		x.r.GPUs += int32(len(c.gpusOf(g, k)))
 		x.r.Nodes = append(x.r.Nodes, c.job.Nodes[n.Node].Name)
 		x.r.CPUs += n.CPUs
 		x.r.Memory += c.memoryOf(&c.job.Nodes[n.Node], &req.Shape, n.CPUs)
 	}
 	return x
+}
+
+// gpusOf returns the GPUs that a step sees on its node k: those that it reserves, or
+// else all of the job's.
+func (c *Coordinator) gpusOf(g *allocation, k int) []int {
+	n := &g.nodes[k]
+	if n.NoGPUs || n.GPUs != nil {
+		return n.GPUs
+	}
+	return c.job.Nodes[n.Node].GPUs
 }
 
 // longestHost is the maximum length of a host name, RFC 1035.

@@ -281,6 +281,7 @@ func (c *Coordinator) launch(g *allocation, req *step.Request) *step.Launch {
 	shape := env.StepShape{
 		ID: g.id, JobID: c.job.HetID, CPUsPerTask: req.Shape.CPUsPerTask, TasksPerNode: req.Shape.TasksPerNode,
 		Distribution: req.Shape.Distribution, GPUsPerTask: req.GPUsPerTask, CPUBind: req.CPUBind,
+		TasksPerGPU: req.TasksPerGPU, GPUBind: req.Command.GPUBind,
 		LaunchAddress: c.job.Address, Ports: g.ports.String(), Preserve: req.PreserveEnv,
 	}
 	if req.Named {

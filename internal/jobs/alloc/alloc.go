@@ -203,6 +203,18 @@ const (
 	textPriority = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
 )
 
+// notImmediate returns why a job that waits for the given reason is not started with
+// --immediate.
+func (c *Client) notImmediate(reason string) string {
+	switch reason {
+	case status.ReasonPriority:
+		return textPriority
+	case status.ReasonHeldUser, status.ReasonHeldAdmin, status.ReasonDependency, status.ReasonBeginTime:
+		return c.Refusal + ": Job dependency problem"
+	}
+	return textBusy
+}
+
 // expire ends the wait when the time of --immediate is over.
 func (w *wait) expire() {
 	w.mu.Lock()
@@ -236,18 +248,10 @@ func (w *wait) handleEvent(e *wire.JobEvent) {
 func (w *wait) pending(reason string) {
 	c := w.a.client
 	if w.immediate != nil && *w.immediate <= 1 {
-		text := textBusy
-		if reason == status.ReasonPriority {
-			text = textPriority
-		}
-		w.settle(slurmerr.New(slurmerr.Busy, text))
+		w.settle(slurmerr.New(slurmerr.Busy, c.notImmediate(reason)))
 		return
 	}
-	w.mu.Lock()
-	again := w.queued
-	w.queued = true
-	w.mu.Unlock()
-	if again {
+	if !w.firstTime() {
 		return
 	}
 	switch {
@@ -258,20 +262,43 @@ func (w *wait) pending(reason string) {
 	case reason == status.ReasonPartitionDown:
 		c.Info("Partition in DOWN state")
 	}
+	w.announceQueued()
+}
+
+// firstTime reports whether the job was not announced as waiting before, and records
+// that it is now.
+func (w *wait) firstTime() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := !w.queued
+	w.queued = true
+	return first
+}
+
+func (w *wait) announceQueued() {
+	c := w.a.client
 	if c.Pending != nil {
 		c.Pending(w.a.ID)
 	}
 	c.Info("job %d queued and waiting for resources", w.a.ID)
 }
 
-// running handles the start of the job.
+// running handles the start of the job. A heterogeneous job is announced as waiting
+// even if it starts at once: Slurm never starts one at its submission, and programs
+// wait for those messages.
 func (w *wait) running(e *wire.JobEvent) {
 	w.mu.Lock()
-	queued, done := w.queued, w.done
+	done := w.done
 	w.mu.Unlock()
 	if done {
 		return
 	}
+	if w.a.Job.Het != nil && w.firstTime() {
+		w.announceQueued()
+	}
+	w.mu.Lock()
+	queued := w.queued
+	w.mu.Unlock()
 	if err := json.Unmarshal(e.Welcome.Job, &w.a.Job); err != nil {
 		w.settle(slurmerr.Wrap(slurmerr.Internal, err, ""))
 		return

@@ -51,7 +51,7 @@ type IDs interface {
 // Jobs is the table of jobs in the queue. Expect announces a job that is about to
 // be stored; the other methods reserve places for jobs that are being admitted.
 type Jobs interface {
-	Expect(id int64, user string)
+	Expect(id int64, components int, user string)
 	Reserve(p *table.Place, room table.Room) error
 	Take(p *table.Place, id int64)
 	GiveBack(p *table.Place)

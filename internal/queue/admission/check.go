@@ -217,6 +217,8 @@ func (a *Admission) checkTime(t *job.Time) error {
 		return refuse(refusal.InvalidTimeLimit)
 	case t.Min == job.Unlimited && t.Limit != job.Unlimited, t.Min > 0 && t.Limit > 0 && t.Min > t.Limit:
 		return refuse(refusal.InvalidTimeMin)
+	case t.Deadline != 0 && 60*int64(t.Min) > t.Deadline-a.Now().Unix()+59: // in whole minutes, as in Slurm
+		return refuse(refusal.InvalidTimeMin)
 	}
 	return nil
 }

@@ -252,7 +252,17 @@ func TestRefusals(t *testing.T) {
 		"all of the partitions": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"debug", "batch"}, 31 }),
 			string(refusal.InvalidTimeLimit)},
 		"infeasible": {with(func(j *job.Job) { j.Placement.NodeList = []string{"n9"} }), "Invalid node name specified"},
-		"nice":       {with(func(j *job.Job) { j.Nice = -1 }), string(refusal.InvalidNice)},
+		"least time before the deadline": {with(func(j *job.Job) {
+			j.Time.Min, j.Time.Begin, j.Time.Deadline = 10, now.Unix()+5, now.Unix()+541
+		}), ""},
+		"least time beyond the deadline": {with(func(j *job.Job) {
+			j.Time.Min, j.Time.Deadline = 10, now.Unix()+540
+		}), string(refusal.InvalidTimeMin)},
+		"components with one node": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Placement.NodeList = []string{"n1"}
+			b.Spec.Components = []job.Job{*b.Spec.Job.DeepCopy()}
+		}, string(refusal.InvalidNode)},
+		"nice": {with(func(j *job.Job) { j.Nice = -1 }), string(refusal.InvalidNice)},
 		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
 			string(refusal.NotSupported)},
 		"array": {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }),

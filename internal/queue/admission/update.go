@@ -86,7 +86,7 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 		return fmt.Errorf("BatchJob %s/%s was changed after Berth's mutating webhook", r.Namespace, r.Name)
 	}
 	if !isDryRun(r) {
-		a.Jobs.Expect(b.Spec.JobID, b.Spec.User)
+		a.Jobs.Expect(b.Spec.JobID, len(b.Spec.Components), b.Spec.User)
 	}
 	return nil
 }

@@ -210,10 +210,17 @@ func setTimeLimit(c *jobChange, v string) error {
 	}
 	c.b.Spec.Job.Time.Limit = minutes
 	raised := c.TimeLimit != job.Unlimited && (minutes == job.Unlimited || minutes > c.TimeLimit)
-	if raised && Live(c.b) && !c.Operator {
+	if !c.Operator && (raised && Live(c.b) || c.exceedsMaxTime(minutes)) {
 		return refusal.AccessDenied
 	}
 	return nil
+}
+
+// exceedsMaxTime reports whether a time limit in minutes is beyond that of the job's
+// partition.
+func (c *jobChange) exceedsMaxTime(minutes int32) bool {
+	p := c.Partition(c.b.Spec.Partition)
+	return p != nil && p.Spec.MaxTime > 0 && (minutes == job.Unlimited || minutes > p.Spec.MaxTime)
 }
 
 // setEndTime sets the time limit with which a running job ends at the given time.
@@ -545,7 +552,15 @@ func setGRES(c *jobChange, v string) error {
 	if err != nil {
 		return refusal.InvalidGRES
 	}
-	c.b.Spec.Job.Shape.GRES = list
+	j := &c.b.Spec.Job
+	j.Shape.GRES = list
+	options := map[string]string{"gres": v}
+	for name, text := range j.Options {
+		if !strings.HasPrefix(name, "gpus") && name != "gres" {
+			options[name] = text
+		}
+	}
+	j.Options = options
 	return nil
 }
 

@@ -104,10 +104,17 @@ func (s *Service) targetsOf(ctx context.Context, ref string, index int, filter *
 	if !ok {
 		return unknown
 	}
+	cancels := verb == status.OpCancel || verb == status.OpSignal
+	if cancels && r.ID == r.HetJobID { // as in Slurm, 12+0 is the whole job to scancel
+		r.Component = false
+	}
 	if row := s.Table.Get(r.ID); r.Component && (row == nil || row.HetJobID != r.HetJobID) {
 		return unknown
 	}
 	rows := s.resolver().Rows(ctx, r)
+	if r.Component { // 12+0 is not 12
+		rows = slices.DeleteFunc(rows, func(row *table.Row) bool { return row.ID != r.ID })
+	}
 	if filter != nil {
 		rows = slices.DeleteFunc(rows, func(row *table.Row) bool { return !filter.Pass(row) })
 	}

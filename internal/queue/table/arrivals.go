@@ -22,16 +22,21 @@ type arrivals struct {
 }
 
 type arrival struct {
-	user string
-	at   time.Time
+	user   string
+	leader int64 // of the heterogeneous job whose component it is; else its own id
+	at     time.Time
 }
 
-// Expect notes that the job was admitted and is about to be stored.
-func (t *Table) Expect(id int64, user string) {
+// Expect announces a job that was admitted and is about to be stored, and the
+// further components of a heterogeneous job, which have the ids behind it.
+func (t *Table) Expect(id int64, components int, user string) {
 	a := &t.coming
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
+	if known, ok := a.due[id]; ok && known.leader != id {
+		return // a component that was announced with its job
+	}
 	for old, x := range a.due {
 		if now.Sub(x.at) > Patience {
 			delete(a.due, old)
@@ -40,7 +45,9 @@ func (t *Table) Expect(id int64, user string) {
 	if a.due == nil {
 		a.due = map[int64]arrival{}
 	}
-	a.due[id] = arrival{user, now}
+	for i := range int64(1 + components) {
+		a.due[id+i] = arrival{user, id, now}
+	}
 }
 
 // arrived removes the job from the list.
@@ -64,7 +71,7 @@ func (a *arrivals) pending(q *Query, asked time.Time) <-chan struct{} {
 	defer a.mu.Unlock()
 	for id, x := range a.due {
 		if x.at.After(asked) || time.Since(x.at) > Patience ||
-			len(q.IDs) > 0 && !slices.Contains(q.IDs, id) || len(q.Users) > 0 && !slices.Contains(q.Users, x.user) {
+			len(q.IDs) > 0 && !slices.Contains(q.IDs, id) && !slices.Contains(q.IDs, x.leader) || len(q.Users) > 0 && !slices.Contains(q.Users, x.user) {
 			continue
 		}
 		if a.changed == nil {

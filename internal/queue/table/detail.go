@@ -7,6 +7,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // details fills in the remaining fields of scontrol show job and squeue -O.
@@ -24,7 +25,9 @@ func details(j *status.Job, b *v1alpha1.BatchJob) {
 		j.ArrayMax = s.Array.Max
 	}
 	geometry(j, &s.Shape)
-	perTRES(j, &s.Shape)
+	hinted(j, s.Placement.Hint)
+	recorded(j, s)
+	perTRES(j, s)
 	past(j, b)
 }
 
@@ -32,32 +35,107 @@ func geometry(j *status.Job, s *job.Shape) {
 	j.TmpDisk = s.TmpDisk
 	j.MinCPUs = max(s.MinCPUs, max(1, s.CPUsPerTask)*max(1, s.TasksPerNode))
 	j.SocketsPerNode, j.CoresPerSocket, j.ThreadsPerCore = s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore
-	j.TasksPerSocket, j.TasksPerCore, j.CoreSpec = s.TasksPerSocket, s.TasksPerCore, s.CoreSpec
+	j.TasksPerSocket, j.TasksPerCore = s.TasksPerSocket, s.TasksPerCore // --core-spec has no effect
 }
 
-// perTRES fills in requests that are not counted per node.
-func perTRES(j *status.Job, s *job.Shape) {
-	node, perJob, socket, task := []string{}, []string{}, []string{}, []string{}
-	for _, g := range s.GRES {
-		switch g.Per {
-		case job.PerJob:
-			perJob = append(perJob, "gres:"+gres(g))
-		case job.PerSocket:
-			socket = append(socket, "gres:"+gres(g))
-		case job.PerTask:
-			task = append(task, "gres:"+gres(g))
-		default:
-			node = append(node, gres(g))
+// hinted sets the geometry that --hint implies: one thread of each core and, for jobs
+// bound by memory, one core of each socket.
+func hinted(j *status.Job, hint string) {
+	for word := range strings.SplitSeq(hint, ",") {
+		switch word {
+		case "memory_bound":
+			j.CoresPerSocket, j.ThreadsPerCore = 1, 1
+		case "compute_bound", "nomultithread":
+			j.ThreadsPerCore = 1
 		}
 	}
-	j.GRES, j.TRESPerJob = strings.Join(node, ","), strings.Join(perJob, ",")
-	j.TRESPerSocket, j.TRESPerTask = strings.Join(socket, ","), strings.Join(task, ",")
+}
+
+// recorded sets the options that are shown as they were given.
+func recorded(j *status.Job, s *job.Job) {
+	if bind := s.Options["gpu-bind"]; bind != "" {
+		j.TRESBind = "gpu:" + bind
+	}
+	if freq := s.Options["gpu-freq"]; freq != "" {
+		j.TRESFreq = "gpu:" + freq
+	}
+	j.TasksPerTRES, j.SpreadJob = s.Shape.TasksPerGPU, s.Placement.SpreadJob
+	j.CPUFreq = cpuFrequency(s.Options["cpu-freq"])
+	if strings.EqualFold(s.Options["power"], "level") {
+		j.Power = "LEVEL"
+	}
+	for flag := range strings.SplitSeq(strings.ToLower(s.Options["gres-flags"]), ",") {
+		switch flag {
+		case "disable-binding":
+			j.EnforceBind = "No"
+		case "enforce-binding":
+			j.EnforceBind = "Yes"
+		}
+	}
+	if kill := s.Batch.KillOnInvalidDep; kill != nil {
+		j.KillInvalid = map[bool]string{true: "Yes", false: "No"}[*kill]
+	}
+	if n, err := value.Seconds(s.Options["delay-boot"]); err == nil {
+		j.DelayBoot = n
+	}
+}
+
+// perTRES sets the requests for generic resources, as the options have them.
+func perTRES(j *status.Job, request *job.Job) {
+	s := &request.Shape
+	node := append(terms(request.Options["gpus-per-node"], "gpu:"), terms(request.Options["gres"], "")...)
+	if len(node) == 0 {
+		node = ofScope(s, job.PerNode)
+	}
+	j.GRES = strings.Join(node, ",")
+	for per, field := range map[string]*string{
+		job.PerJob: &j.TRESPerJob, job.PerSocket: &j.TRESPerSocket, job.PerTask: &j.TRESPerTask,
+	} {
+		text, given := request.Options[gpuOptions[per]]
+		list := terms(text, "gpu:")
+		if !given { // an empty text: --ntasks-per-gpu implies the GPUs
+			list = ofScope(s, per)
+		}
+		if len(list) > 0 {
+			*field = "gres:" + strings.Join(list, ",gres:")
+		}
+	}
 	if s.CPUsPerGPU > 0 {
 		j.CPUsPerTRES = "gres:gpu:" + strconv.Itoa(int(s.CPUsPerGPU))
 	}
 	if s.MemPerGPU != nil {
 		j.MemPerTRES = "gres:gpu:" + strconv.FormatInt(*s.MemPerGPU, 10)
 	}
+}
+
+// gpuOptions are the options about GPUs whose text is stored with the job, by scope.
+var gpuOptions = map[string]string{
+	job.PerJob: "gpus", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
+}
+
+// terms returns the terms of a list of generic resources as they were given, each
+// with the prefix.
+func terms(list, prefix string) []string {
+	if list == "" {
+		return nil
+	}
+	var out []string
+	for term := range strings.SplitSeq(list, ",") {
+		term = strings.TrimPrefix(strings.TrimPrefix(term, "gres:"), "gres/")
+		out = append(out, prefix+term)
+	}
+	return out
+}
+
+// ofScope returns the requests of one scope, for jobs without the text of the option.
+func ofScope(s *job.Shape, per string) []string {
+	var out []string
+	for _, g := range s.GRES {
+		if g.Per == per || g.Per == "" && per == job.PerNode {
+			out = append(out, gres(g))
+		}
+	}
+	return out
 }
 
 // past fills in the history of the job.
@@ -81,18 +159,8 @@ func past(j *status.Job, b *v1alpha1.BatchJob) {
 // nodes and tasks.
 func gresOf(s *job.Shape, nodes, tasks int32) map[string]int64 {
 	sum := map[string]int64{}
-	for _, g := range s.GRES {
-		n := g.Count
-		switch g.Per {
-		case job.PerJob:
-		case job.PerTask:
-			n *= int64(max(1, tasks))
-		case job.PerSocket:
-			n *= int64(max(1, nodes) * max(1, s.SocketsPerNode))
-		default:
-			n *= int64(max(1, nodes))
-		}
-		sum[g.Name] += n
+	for _, d := range s.GRESDemands() {
+		sum[d.Name] += d.Total(s, nodes, tasks)
 	}
 	return sum
 }

@@ -53,7 +53,12 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	memory(j, &b.Spec.Job, part, dir)
 	bill := billing(b, part, dir)
 	least := b.Spec.Job.LeastNodes()
-	j.TRESReq = tres(j.CPUs, requestedMemory(j, least), least, gresOf(&b.Spec.Job.Shape, least, j.Tasks), bill)
+	devices := gresOf(&b.Spec.Job.Shape, least, j.Tasks)
+	mem := requestedMemory(j, least)
+	if perGPU := b.Spec.Job.Shape.MemPerGPU; perGPU != nil && *perGPU > 0 {
+		mem = *perGPU * devices["gpu"]
+	}
+	j.TRESReq = tres(j.CPUs, mem, least, devices, bill)
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
 		r.Hosts = allocated(j, a, bill)
 	} else {
@@ -198,6 +203,9 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 		j.Start = j.End // it was cancelled while it waited, and Slurm shows that moment
 	}
 	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
+	if t := &b.Spec.Job.Time; t.Deadline != 0 && t.Min == 0 && t.Limit == 0 && requestedLimit(b, part) == job.Unlimited {
+		j.TimeMin = 1 // such a job gets the time until its deadline, as far as it is a minute
+	}
 	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {
 		j.End = j.Start + int64(j.TimeLimit)*60
 	}
@@ -207,10 +215,16 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 // set at placement, the requested one, or the partition's default. part may be nil.
 func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	placed := b.Status.State != "" && b.Status.State != v1alpha1.StatePending
-	candidates := []int32{b.Spec.Job.Time.Limit}
-	if placed {
-		candidates = []int32{b.Status.TimeLimit, b.Spec.Job.Time.Limit}
+	if placed && b.Status.TimeLimit != 0 {
+		return b.Status.TimeLimit
 	}
+	return requestedLimit(b, part)
+}
+
+// requestedLimit returns the limit that the job asks for or that the partition gives
+// it, in minutes, or job.Unlimited. part may be nil.
+func requestedLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
+	candidates := []int32{b.Spec.Job.Time.Limit}
 	if part != nil {
 		candidates = append(candidates, part.Spec.DefaultTime, part.Spec.MaxTime)
 	}
@@ -230,7 +244,7 @@ func request(j *status.Job, s *job.Job) {
 	switch {
 	case j.Tasks == 0 && sh.TasksPerNode == 0 && sh.MaxNodes > sh.MinNodes:
 		// In Slurm, a range of nodes alone requests the CPUs of one task.
-		j.Tasks, j.CPUs = j.Nodes, max(j.CPUsPerTask, sh.MinCPUs)
+		j.Tasks, j.CPUs = j.Nodes, j.CPUsPerTask
 	case j.Tasks == 0:
 		j.Tasks = j.Nodes * max(sh.TasksPerNode, 1)
 	default:
@@ -241,8 +255,11 @@ func request(j *status.Job, s *job.Job) {
 			j.MaxNodes = j.Tasks
 		}
 	}
-	if j.CPUs == 0 {
-		j.CPUs = max(j.Tasks*j.CPUsPerTask, j.Nodes*max(sh.MinCPUs, 1))
+	switch {
+	case sh.Overcommit:
+		j.CPUs = max(sh.MinNodes, int32(len(s.Placement.NodeList)), 1)
+	case j.CPUs == 0:
+		j.CPUs = j.Tasks * j.CPUsPerTask
 	}
 	p := &s.Placement
 	j.Features, j.Contiguous = p.Constraint, p.Contiguous

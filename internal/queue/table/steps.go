@@ -106,6 +106,9 @@ func step(r *Row, rec *wire.StepRecord) status.Step {
 		s.Dist = rec.Layout
 		s.SrunHost, s.SrunPID = rec.SrunHost, rec.SrunPID
 		s.TRES = "cpu=" + strconv.Itoa(int(rec.CPUs))
+		if rec.GPUs > 0 {
+			s.TRES += ",gres/gpu=" + strconv.Itoa(int(rec.GPUs))
+		}
 		if rec.Memory > 0 {
 			s.TRES += ",mem=" + size(rec.Memory)
 		}

@@ -222,7 +222,7 @@ func BenchmarkSqueue10000(b *testing.B) {
 // way. Other queries do not wait.
 func TestAwait(t *testing.T) {
 	c, tab := newTable(nil)
-	tab.Expect(7, "anna")
+	tab.Expect(7, 0, "anna")
 	others := func(q table.Query) {
 		done := make(chan struct{})
 		go func() { tab.Await(t.Context(), q); close(done) }()
@@ -237,14 +237,20 @@ func TestAwait(t *testing.T) {
 	fake.Feed(c, batchJob(7, "anna", nil))
 	for i, q := range []table.Query{{}, {IDs: []int64{21}}, {Users: []string{"anna"}}} {
 		id := int64(20 + i)
-		tab.Expect(id, "anna")
+		tab.Expect(id, 0, "anna")
 		time.AfterFunc(20*time.Millisecond, func() { fake.Feed(c, batchJob(id, "anna", nil)) })
 		tab.Await(t.Context(), q)
 		if tab.Get(id) == nil {
 			t.Errorf("%+v: a job that was admitted is not listed", q)
 		}
 	}
-	tab.Expect(8, "anna") // never stored
+	tab.Expect(30, 1, "anna")
+	fake.Feed(c, batchJob(30, "anna", nil))
+	time.AfterFunc(20*time.Millisecond, func() { fake.Feed(c, batchJob(31, "anna", nil)) })
+	if tab.Await(t.Context(), table.Query{IDs: []int64{30}}); tab.Get(31) == nil {
+		t.Error("a component that was admitted with its job is not listed")
+	}
+	tab.Expect(8, 0, "anna") // never stored
 	start := time.Now()
 	if tab.Await(t.Context(), table.Query{}); time.Since(start) > 10*table.Patience {
 		t.Error("waits for ever for a job that was never stored")

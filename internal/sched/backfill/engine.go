@@ -49,6 +49,11 @@ type engine struct {
 	oversubscribed bool // two running jobs have the same CPU: one follows the other there
 
 	startsOnly bool // only the jobs that start now are needed, not the reasons of others
+	// groupNodes are the nodes that belong to one member of the group that is being
+	// decided about, by the member's id: nodes that it requires or has been assigned.
+	// No other member gets them. It is empty outside of decisions about a group.
+	groupNodes map[int]int64
+
 	scratch    []uint64
 	prober     *engine // of probe
 	candidates []candidate

@@ -259,6 +259,9 @@ func (e *engine) assign(s *requestShape, in interval, chosen []candidate) []Assi
 		n := &e.nodes[c.node]
 		cpus := s.cpusFor(n, tasks)
 		gres, _ := s.gresFor(&c.offer, shareOf(s.GRES, inAll, len(chosen)-i-1), tasks)
+		if s.Exclusive {
+			gres = n.wholeGRES()
+		}
 		out[i] = Assignment{Node: c.node, Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus), GRES: gres}
 	}
 	return out

@@ -19,6 +19,16 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
+// wholeGRES returns all generic resources of the node, which a job that has the node
+// for itself gets whether it requests them or not.
+func (n *nodeState) wholeGRES() []GRES {
+	if len(n.GRES) == 0 {
+		return nil
+	}
+	all := subtractGRES(slices.Clone(n.GRES), n.UsedGRES)
+	return slices.DeleteFunc(all, func(g GRES) bool { return g.Count <= 0 })
+}
+
 // shareOf returns what the next node of a job gets of each, while inAll is left
 // for it and for behind nodes after it. It subtracts that from inAll.
 func shareOf(each, inAll []GRES, behind int) []GRES {

@@ -40,8 +40,11 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 			return false
 		}
 	}
+	p.beginGroup(jobs)
+	defer clear(p.groupNodes)
 	for i, j := range jobs {
 		if p.overLimit(j) == "" && p.startNow(j, &all[i]) == "" && all[i].StartNow {
+			p.noteGroupNodes(j.ID, all[i].Nodes)
 			continue
 		}
 		for k := range i {
@@ -51,6 +54,26 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 		return false
 	}
 	return true
+}
+
+// beginGroup records the nodes that single members of a group require. Components of a
+// heterogeneous job never share a node.
+func (e *engine) beginGroup(jobs []*Job) {
+	if e.groupNodes == nil {
+		e.groupNodes = map[int]int64{}
+	}
+	for _, j := range jobs {
+		for _, node := range j.Required {
+			e.groupNodes[node] = j.ID
+		}
+	}
+}
+
+// noteGroupNodes records the nodes that the member with the id was assigned.
+func (e *engine) noteGroupNodes(id int64, nodes []Assignment) {
+	for i := range nodes {
+		e.groupNodes[nodes[i].Node] = id
+	}
 }
 
 // unbook undoes startNow.
@@ -132,6 +155,8 @@ func (p *planner) reserveTogether(jobs []*Job, all []Decision) {
 // bookAt books every job at at. If one fits only later, nothing is booked and
 // that instant is returned. ok is false if one never fits.
 func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok bool) {
+	p.beginGroup(jobs)
+	defer clear(p.groupNodes)
 	for i, j := range jobs {
 		d := &all[i]
 		until := Forever
@@ -143,6 +168,7 @@ func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok 
 		}
 		if d.Nodes != nil && d.Start == at {
 			p.book(j, d)
+			p.noteGroupNodes(j.ID, d.Nodes)
 			continue
 		}
 		next, ok = d.Start, d.Nodes != nil

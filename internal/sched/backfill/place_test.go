@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -179,9 +180,36 @@ func TestLimits(t *testing.T) {
 func TestGroupsStartTogether(t *testing.T) {
 	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Allocation: []NodeAllocation{held(1, 0, 4)}}, {ID: 51, End: 80, Allocation: []NodeAllocation{held(0, 0, 1)}}},
 		Pending: []Job{{Group: 9, Tasks: 3}, {Group: 9, CPUsPerTask: 4}, {Group: 8, Duration: 60}, {Group: 8, Duration: 60}, {}}}
-	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Resources)", "now n1:1/1", "now n1:1/1", "at 80 n1:1/1 (Priority)")
+	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Resources)", "at 160 n1:1/1 (Priority)", "at 160 n2:1/1 (Priority)", "at 80 n1:1/1 (Priority)")
 	s.Running = s.Running[1:]
-	checkPlan(t, "a group starts", s, "now n1:3/3", "now n2:1/4", "at 100 n1:1/1 (Resources)", "at 100 n1:1/1 (Resources)", "at 80 n1:1/1 (Priority)")
+	checkPlan(t, "a group starts", s, "now n1:3/3", "now n2:1/4", "at 100 n1:1/1 (Resources)", "at 100 n2:1/1 (Resources)", "at 80 n1:1/1 (Priority)")
+}
+
+// Components never share a node, and those that require nodes get them.
+func TestGroupsShareNoNode(t *testing.T) {
+	s := Snapshot{Nodes: nodes(4, 4), Pending: []Job{{Group: 9}, {Group: 9, Tasks: 2}, {Group: 9, MinNodes: 2}, {}}}
+	checkPlan(t, "a group", s, "now n1:1/1", "now n2:2/2", "now n3:1/1 n4:1/1", "now n1:1/1")
+	s.Pending = []Job{{Group: 9}, {Group: 9, Required: []int{0}}, {Group: 9, Exclusive: true}}
+	checkPlan(t, "a group with a required node", s, "now n2:1/1", "now n1:1/1", "now n3:1/4")
+	s.Pending = []Job{{Group: 9, MinNodes: 4}, {Group: 9}, {}}
+	checkPlan(t, "a group that is too large", s, "never (Resources)", "never (Resources)", "now n1:1/1")
+	s.Running = []Running{{ID: 50, End: 60, Allocation: []NodeAllocation{held(1, 0, 4), held(2, 0, 4), held(3, 0, 4)}}}
+	s.Pending = []Job{{Group: 9}, {Group: 9}}
+	checkPlan(t, "a group that waits", s, "at 60 n1:1/1 (Resources)", "at 60 n2:1/1 (Resources)")
+}
+
+// A job that has its nodes for itself has all of their generic resources.
+func TestWholeNodesWithTheirGRES(t *testing.T) {
+	s := Snapshot{Nodes: nodes(2, 4), Pending: []Job{{Exclusive: true}, {Exclusive: true, Tasks: 2, GRES: []GRES{{Name: "gpu", Count: 1}}}}}
+	for i := range s.Nodes {
+		s.Nodes[i].GRES = []GRES{{Name: "gpu", Type: "tesla", Count: 3}, {Name: "nic", Count: 1}}
+		s.Nodes[i].UsedGRES = []GRES{{Name: "gpu", Count: 1}, {Name: "nic", Count: 1}}
+	}
+	for _, d := range s.Plan().Decisions {
+		if !d.StartNow || !slices.Equal(d.Nodes[0].GRES, []GRES{{Name: "gpu", Type: "tesla", Count: 2}}) {
+			t.Errorf("%+v", d)
+		}
+	}
 }
 
 func TestCoresBySockets(t *testing.T) {

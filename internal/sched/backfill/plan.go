@@ -288,7 +288,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 			return nodes
 		}
 	}
-	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 {
+	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 && len(e.groupNodes) == 0 {
 		if s.epoch != e.epoch {
 			s.epoch, s.refused = e.epoch, duration
 		}

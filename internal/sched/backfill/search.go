@@ -50,15 +50,15 @@ func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 	if s.class == nil {
 		return e.choose(s, j, in, e.candidatesOfAll(s, j, in))
 	}
-	enough := math.MaxInt
-	if s.simple {
+	enough, simple := math.MaxInt, s.simple && len(e.groupNodes) == 0
+	if simple {
 		enough = s.leastNodes
 	}
 	if lastBelow(s.class.count, in.from, in.to, int32(s.leastNodes)) >= 0 ||
 		s.class.servingThroughout(in.from, in.to, e.scratch, enough) < s.leastNodes {
 		return nil
 	}
-	if s.simple {
+	if simple {
 		return e.assignFirst(s, in)
 	}
 	return e.choose(s, j, in, e.candidatesOfClass(s, j, in))
@@ -78,6 +78,9 @@ func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
 			n := &e.nodes[node]
 			cpus := s.cpusFor(n, tasks)
 			out[i] = Assignment{Node: node, Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus)}
+			if s.Exclusive {
+				out[i].GRES = n.wholeGRES()
+			}
 			i++
 		}
 	}
@@ -153,6 +156,9 @@ func (e *engine) seeksSingleNode(s *requestShape, in interval) bool {
 // appendCandidate adds node i to the candidates if it serves the job.
 func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int, in interval) []candidate {
 	n := &e.nodes[i]
+	if owner, owned := e.groupNodes[i]; owned && owner != j.ID {
+		return all
+	}
 	cpus := e.cpusThrough(n, s.Reservation, in)
 	if len(n.reservedCores) > 0 && s.sharers() > 1 {
 		return all // the owners of shared CPUs could not be told apart
@@ -228,7 +234,8 @@ func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 // its nodes. ok is false if there is none up to until.
 func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	from = max(from, j.Begin, e.now)
-	learns := s.dominance != nil && from <= e.now+1 // the search covers every start from now on
+	// The search covers every start from now on, on all nodes.
+	learns := s.dominance != nil && from <= e.now+1 && len(e.groupNodes) == 0
 	from = max(from, e.earliestKnown(s, j.Duration))
 	if s.Switches > 0 && j.SwitchesUntil > from {
 		e.splitAt(j.SwitchesUntil)

@@ -250,7 +250,7 @@ type Job struct {
 	// GRESTotal is what all nodes together get of entries of GRES, of which each
 	// node then has at least one.
 	GRESTotal []GRES
-	Exclusive bool // whole nodes
+	Exclusive bool // whole nodes, with all of their GRES
 
 	// User owns the job; UserExclusive: only jobs of the same user beside it.
 	User          int64

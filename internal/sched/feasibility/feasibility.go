@@ -115,7 +115,7 @@ func checkNames(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 		return ErrTopology
 	}
 	for _, g := range j.Shape.GRES {
-		if !hasGRES(s, g.Name) {
+		if g.Count > 0 && !hasGRES(s, g.Name) {
 			return ErrGRES
 		}
 	}

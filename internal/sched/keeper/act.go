@@ -61,7 +61,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	case End:
 		return true, k.end(ctx, b, a.Outcome)
 	case UpdateLimit:
-		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.TimeLimit = b.Spec.Job.Time.Limit })
+		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
+			s.TimeLimit, s.ShortenedFrom = b.Spec.Job.Time.Limit, 0
+		})
 		return true, err
 	case WarnPreempted:
 		if k.Commander != nil {

@@ -267,21 +267,19 @@ func (f *Facts) killInvalid() bool {
 }
 
 // latestStart returns the last instant at which the pending job can start and still
-// end before its deadline; zero: it has no deadline.
+// end before its deadline; zero: it has none, or is held.
 func (f *Facts) latestStart() time.Time {
 	t := f.Job.Spec.Job.Time
-	if t.Deadline == 0 {
+	if t.Deadline == 0 || f.Job.Spec.Job.Hold != "" {
 		return time.Time{}
 	}
-	due := time.Unix(t.Deadline, 0)
 	shortest := t.Limit
 	if t.Min > 0 {
 		shortest = t.Min
 	}
-	if shortest > 0 {
-		due = due.Add(-time.Duration(shortest) * time.Minute)
-	}
-	return due
+	// A job without a limit gets the time until its deadline, of which a minute is
+	// the least.
+	return time.Unix(t.Deadline, 0).Add(-time.Duration(max(1, shortest)) * time.Minute)
 }
 
 // unstoredRetry is how long to wait before deciding again about a job that is not in

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // unschedulableTimeout is how long kube-scheduler may reject a planned node before
@@ -63,11 +64,14 @@ func (f *Facts) configuring() Action {
 }
 
 // failedStart returns the outcome of a job of which a pod ended before the job
-// started. If its agent reports that the job itself is at fault, the job has
-// failed; else another attempt may succeed.
+// started. If its agent reports that the job itself is at fault, or its memory is not
+// enough for the agent, the job has failed; else another attempt may succeed.
 func (f *Facts) failedStart(p *corev1.Pod) Action {
 	if r, ok := reportOf(p); ok && r.Kind == reportFailed {
 		return Action{Kind: End, Outcome: FromReport(r)}
+	}
+	if isOOMKilled(p) {
+		return Action{Kind: End, Outcome: FromReport(wire.Report{OutOfMemory: true})}
 	}
 	why := p.Status.Reason
 	if why == "" {

@@ -108,10 +108,11 @@ func (f *Facts) timeLimitEnds() time.Time {
 	return end.Add(f.Rules.OverTimeLimit)
 }
 
-// timeLimitChanged reports whether somebody changed the limit while the job runs.
+// timeLimitChanged reports whether somebody changed the limit while the job runs. A
+// job with --time-min may have started with less than it requested.
 func (f *Facts) timeLimitChanged() bool {
-	l := f.Job.Spec.Job.Time.Limit
-	return l != 0 && l != f.Job.Status.TimeLimit
+	l, st := f.Job.Spec.Job.Time.Limit, &f.Job.Status
+	return l != 0 && l != st.TimeLimit && l != st.ShortenedFrom
 }
 
 // nodeFailure returns why the node with that index cannot serve the job any more;

@@ -66,6 +66,10 @@ func deadline(in int, limit, least int32) func(*v1alpha1.BatchJob) {
 		b.Spec.Job.Time = job.Time{Deadline: t0.Add(time.Duration(in) * time.Minute).Unix(), Limit: limit, Min: least}
 	}
 }
+func heldByUser(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }
+func shortenedFrom(limit int32) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit, b.Status.ShortenedFrom = limit, limit }
+}
 func completing(final string) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) { b.Status.Final, b.Status.EndTime = final, at(t0) }
 }
@@ -162,6 +166,8 @@ func TestDecide(t *testing.T) {
 		{name: "a pending job ends when it cannot meet its deadline", job: aJob("", deadline(20, 10, 0)), after: 10 * time.Minute, want: End, final: "DEADLINE"},
 		{name: "a pending job waits until its latest start", job: aJob("", deadline(20, 10, 0)), want: Wait, wake: 10 * time.Minute},
 		{name: "a pending job with a least time waits longer", job: aJob("", deadline(20, 10, 5)), after: 10 * time.Minute, want: Wait, wake: 15 * time.Minute},
+		{name: "a held job stays when it cannot meet its deadline", job: aJob("", deadline(20, 10, 0), heldByUser), after: time.Hour, want: Wait},
+		{name: "a pending job without a limit needs a minute before its deadline", job: aJob("", deadline(20, 0, 0)), want: Wait, wake: 19 * time.Minute},
 		{name: "a running job past its deadline", job: aJob("RUNNING", deadline(5, 10, 0)), pods: pods(pod(0), pod(1)), after: 5 * time.Minute, want: End, final: "DEADLINE"},
 		{name: "a preempted job is warned", job: aJob("RUNNING", preempted("REQUEUE")), pods: pods(pod(0), pod(1)), want: WarnPreempted, wake: time.Minute},
 		{name: "a warned job has its grace time", job: aJob("RUNNING", preempted("REQUEUE")), pods: pods(pod(0), pod(1)), progress: Progress{Attempt: 2, Warned: true}, want: Wait, wake: time.Minute},
@@ -194,6 +200,8 @@ func TestDecide(t *testing.T) {
 			pods: pods(pod(0, unschedulableSince(t0))), want: Wait, wake: 10 * time.Second},
 		{name: "a job that kube-scheduler rejects for longer is requeued", job: aJob("CONFIGURING"), progress: created, after: 10 * time.Second,
 			pods: pods(pod(0, unschedulableSince(t0))), want: End, final: "PENDING"},
+		{name: "a job fails whose memory is not enough for its agent", job: aJob("CONFIGURING"), progress: created,
+			pods: pods(pod(0, ended(137, "OOMKilled", ""))), want: End, final: "OUT_OF_MEMORY"},
 		{name: "a job that loses a node before its start is requeued", job: aJob("CONFIGURING", noRequeue), progress: created, lost: "n2", want: End, final: "PENDING"},
 		{name: "a placed job is cancelled", job: aJob("CONFIGURING", cancelled), want: End, final: "CANCELLED"},
 		{name: "a placed job is requeued", job: aJob("CONFIGURING", requeued), want: End, final: "PENDING"},
@@ -230,6 +238,9 @@ func TestDecide(t *testing.T) {
 		{name: "a job with --no-kill goes on without an agent", job: aJob("RUNNING", noKill), pods: pods(pod(0), pod(1, ended(1, "Error", ""))), want: Wait, wake: 10 * time.Minute},
 		{name: "a job with --no-kill ends when its batch host is lost", job: aJob("RUNNING", noKill, noRequeue), pods: pods(pod(0), pod(1)), lost: "n1", want: End, final: "NODE_FAIL"},
 		{name: "the time limit changes while the job runs", job: aJob("RUNNING", func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 5 }), pods: pods(pod(0), pod(1)), want: UpdateLimit},
+		{name: "a job that was placed with a shorter limit keeps it", job: aJob("RUNNING", shortenedFrom(120)), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "a job that was placed with a shorter limit than none keeps it", job: aJob("RUNNING", shortenedFrom(job.Unlimited)), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "its limit changes while it runs", job: aJob("RUNNING", shortenedFrom(120), func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 5 }), pods: pods(pod(0), pod(1)), want: UpdateLimit},
 		{name: "a pod is gone", job: aJob("RUNNING", noRequeue), pods: pods(pod(0)), want: End, final: "NODE_FAIL"},
 		{name: "a script fails when a node does not answer, which may be lost", job: aJob("RUNNING", noRequeue),
 			pods: pods(pod(0, missed("n2", 10*time.Second)), pod(1)), after: 9 * time.Second, want: Wait, wake: 50 * time.Second},

@@ -9,10 +9,11 @@ import (
 // GPUs (--gpus) until that many nodes can have them, with the CPUs and memory
 // that go with each: Slurm, too, takes them from several nodes then.
 func (s *Snapshot) spreadGPUs(out *backfill.Job, shape *job.Shape, p *Partition) {
-	for _, g := range shape.GRES {
-		if g.Per != job.PerJob {
+	for _, d := range shape.GRESDemands() {
+		if d.Job == 0 || d.OnNode(shape) > 0 {
 			continue
 		}
+		g := job.GRES{Name: d.Name, Type: d.Type, Count: d.Job}
 		limit := min(g.Count, int64(len(s.Nodes))) // the count may be any number
 		if out.MaxNodes > 0 {
 			limit = min(limit, int64(out.MaxNodes))

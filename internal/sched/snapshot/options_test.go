@@ -187,6 +187,16 @@ func TestSizesInThePlan(t *testing.T) {
 		{"", "--gpus=2 --cpus-per-gpu=3", "n1/1:0-2 n2/1:0-2"},
 		{"", "--gpus=2 --mem-per-gpu=2500M", "n1/1:0 n2/1:0"},
 		{"", "--gpus=3 -N1", "waits: BadConstraints"},
+		{"", "-N1 -n2 --gres=gpu:2 --gpus-per-task=1", "n1/2:0-1"},
+		{"", "--gres=gpu:2,gpu:2", "n1/1:0"},
+		{"", "-N1 --gpus-per-node=1 --gres=gpu:2", "n1/1:0"},
+		{"", "-N1 --gpus-per-node=2 --gpus=2", "n1/1:0"},
+		{"", "--gpus-per-node=2 --gpus=4", "n1/1:0 n2/1:0"},
+		{"", "--gpus=2 --gpus-per-task=1", "n1/2:0-1"},
+		{"", "-n2 --gpus=2 --gpus-per-task=1", "n1/2:0-1"},
+		{"", "--gres=gpu:1,craynetwork:0", "n1/1:0"},
+		{"", "--mem-per-cpu=0", "n1/1:0"},
+		{"-w n1 --mem=1", "--mem-per-cpu=0", "n2/1:0"},
 		{"", "--gpus=5", "waits: BadConstraints"},
 		{"-w n1 -n3", "--mincpus=2", "n2/1:0-1"},
 		{"-w n1 --mem=3G", "--mem=3G", "n2/1:0"},
@@ -229,6 +239,7 @@ func TestTasksPerGPU(t *testing.T) {
 	for line, want := range map[string]string{
 		"-G2 --ntasks-per-gpu=2":                   "n1/4:0-3",
 		"-n4 --ntasks-per-gpu=2":                   "n1/4:0-3",
+		"-n4 --ntasks-per-tres=2":                  "n1/4:0-3",
 		"-N2 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/2:0-1",
 		"-N2 --gpus-per-node=2 --ntasks-per-gpu=1": "n1/2:0-1 n2/2:0-1",
 		"-n3 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/1:0",
@@ -352,6 +363,19 @@ func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 		t.Errorf("with a deadline that it cannot keep: %s", got)
 	}
 	in.Reservations = nil
+	for _, c := range []struct {
+		line, want string
+		seconds    int64
+	}{
+		{"-t 120 --time-min=20", "n1/1:0 for 60 min", 3600}, {"-t 120 --time-min=20", "n1/1:0 for 59 min", 3599},
+		{"", "n1/1:0 for 9 min", 600}, {"--time-min=5", "n1/1:0 for 9 min", 599}, {"", "waits: DeadLine", 59},
+	} {
+		in.Jobs[0] = asked(t, 3, c.line)
+		in.Jobs[0].Spec.Job.Time.Deadline = schedtest.Now.Unix() + c.seconds
+		if got := planned(New(in)); got != c.want {
+			t.Errorf("%q with a deadline in %d s: %s, want %s", c.line, c.seconds, got, c.want)
+		}
+	}
 	in.Partitions[0].Spec.OverSubscribe = "YES:2"
 	in.Jobs = []*v1alpha1.BatchJob{asked(t, 2, "-n4 --oversubscribe"), asked(t, 3, "-n2 --oversubscribe")}
 	s := New(in)

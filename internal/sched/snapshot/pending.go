@@ -136,8 +136,9 @@ func (s *Snapshot) setTimes(out *backfill.Job, b *v1alpha1.BatchJob, info *JobIn
 		out.MinDuration = min(int64(t.Min)*60, out.Duration)
 	}
 	if out.Deadline = t.Deadline; out.Deadline > 0 && out.Duration == backfill.Forever {
-		// A job without a time limit may run until its deadline.
-		out.Duration = max(60, (out.Deadline-max(s.Now, out.Begin))/60*60)
+		// A job without a time limit may run until its deadline, and for a minute at least.
+		out.Duration = max(60, (out.Deadline-1-max(s.Now, out.Begin))/60*60)
+		out.MinDuration = max(60, out.MinDuration)
 		info.TimeLimit = int32(min(out.Duration/60, 1<<30))
 	}
 	if out.Switches > 0 {

@@ -134,34 +134,54 @@ func maxSharers(p *Partition, requested bool) int {
 // setGRES converts the generic resources, whose scope may be a job, node, socket
 // or task, to those of each node and each task.
 func setGRES(out *backfill.Job, shape *job.Shape) {
-	for _, g := range shape.GRES {
-		r := backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count}
-		switch g.Per {
-		case job.PerTask:
-			out.GRESPerTask = gres.Add(out.GRESPerTask, []backfill.GRES{r})
-			continue
-		case job.PerJob:
-			if !isOnlyRequest(shape.GRES, g) {
-				continue // the other scope determines what each node or task gets
+	for _, d := range shape.GRESDemands() {
+		onNode := d.OnNode(shape)
+		switch {
+		case onNode > 0:
+			setNodesOfTotal(out, d.Job, onNode)
+			limitTasksToGRES(out, d.Task, onNode)
+		case d.Task > 0:
+			if out.Tasks == 0 && d.Job > 0 {
+				out.Tasks = int(min(d.Job/d.Task, 1<<30))
 			}
+			each := backfill.GRES{Name: d.Name, Type: d.Type, Count: d.Task}
+			out.GRESPerTask = gres.Add(out.GRESPerTask, []backfill.GRES{each})
+			continue
+		case d.Job > 0:
 			n := int64(max(1, out.MinNodes))
-			r.Count = (g.Count + n - 1) / n
-			out.GRESTotal = append(out.GRESTotal, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
-			out.MaxNodes = min(out.MaxNodes, max(int(g.Count), out.MinNodes))
-		case job.PerSocket:
-			r.Count *= int64(max(1, shape.SocketsPerNode))
+			onNode = (d.Job + n - 1) / n
+			out.GRESTotal = append(out.GRESTotal, backfill.GRES{Name: d.Name, Type: d.Type, Count: d.Job})
+			out.MaxNodes = min(out.MaxNodes, max(int(d.Job), out.MinNodes))
+		default: // a count of 0
+			continue
 		}
-		out.GRES = gres.Add(out.GRES, []backfill.GRES{r})
-		if shape.CPUsPerGPU > 0 && g.Name == "gpu" {
-			out.MinCPUs = max(out.MinCPUs, int(r.Count)*int(shape.CPUsPerGPU))
+		out.GRES = gres.Add(out.GRES, []backfill.GRES{{Name: d.Name, Type: d.Type, Count: onNode}})
+		if shape.CPUsPerGPU > 0 && d.Name == "gpu" {
+			out.MinCPUs = max(out.MinCPUs, int(onNode)*int(shape.CPUsPerGPU))
 		}
 	}
 }
 
-// isOnlyRequest reports whether no other entry of the list requests the resource
-// of g.
-func isOnlyRequest(list []job.GRES, g job.GRES) bool {
-	return !slices.ContainsFunc(list, func(o job.GRES) bool { return o != g && o.Name == g.Name })
+// setNodesOfTotal sets the number of nodes of a job that requests a total of a
+// resource and how many of it on each node.
+func setNodesOfTotal(out *backfill.Job, total, onNode int64) {
+	if total == 0 {
+		return
+	}
+	nodes := int(min(max(1, total/onNode), 1<<30))
+	out.MinNodes, out.MaxNodes = max(out.MinNodes, nodes), max(out.MinNodes, nodes)
+}
+
+// limitTasksToGRES limits the tasks on a node to those that its share of a resource
+// serves; each task needs perTask (0: none).
+func limitTasksToGRES(out *backfill.Job, perTask, onNode int64) {
+	if perTask == 0 {
+		return
+	}
+	limit := int(min(max(1, onNode/perTask), 1<<30))
+	if out.TasksPerNode == 0 || limit < out.TasksPerNode {
+		out.TasksPerNode = limit
+	}
 }
 
 // setMemory sets the memory that the job requests, or the default of the partition
@@ -171,6 +191,8 @@ func (s *Snapshot) setMemory(out *backfill.Job, shape *job.Shape, p *Partition) 
 	switch {
 	case shape.MemPerNode != nil:
 		out.MemPerNode, out.AllMemory = *shape.MemPerNode, *shape.MemPerNode == 0
+	case shape.MemPerCPU != nil && *shape.MemPerCPU == 0: // all of it, like --mem=0
+		out.AllMemory = true
 	case shape.MemPerCPU != nil:
 		out.MemPerCPU = *shape.MemPerCPU
 	case shape.MemPerGPU != nil:

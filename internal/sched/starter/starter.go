@@ -118,10 +118,19 @@ func (p *Placement) change(start time.Time, state func(*v1alpha1.BatchJobStatus)
 		st.Final, st.Reason, st.Message = "", "", ""
 		st.Attempt++
 		st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
-		st.Reservation = p.Reservation
+		st.Reservation, st.ShortenedFrom = p.Reservation, p.shortenedFrom()
 		st.StartTime, st.EndTime, st.ExitCode, st.Derived = &at, nil, nil, nil
 		state(st)
 	}
+}
+
+// shortenedFrom returns the time limit that the job requested if it starts with a
+// shorter one, else 0.
+func (p *Placement) shortenedFrom() int32 {
+	if p.Job == nil || p.Job.Spec.Job.Time.Limit == p.TimeLimit {
+		return 0
+	}
+	return p.Job.Spec.Job.Time.Limit
 }
 
 // PlaceTogether places the components of a heterogeneous job. If this process dies

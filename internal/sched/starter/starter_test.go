@@ -178,3 +178,18 @@ func TestJobsReusePods(t *testing.T) {
 		})
 	}
 }
+
+// A job that starts with a shorter limit than it requested is known by its status, so
+// that nobody takes the request for a later change.
+func TestShortenedLimit(t *testing.T) {
+	for _, c := range []struct{ requested, given, want int32 }{{0, 9, 0}, {120, 120, 0}, {120, 59, 120}, {-1, 59, -1}, {-1, -1, 0}} {
+		b := placed("")
+		b.Spec.Job.Time.Limit = c.requested
+		p := Placement{Job: b, TimeLimit: c.given}
+		b.Status.ShortenedFrom = 7 // of an earlier attempt
+		p.change(time.Now(), configuring)(&b.Status)
+		if b.Status.TimeLimit != c.given || b.Status.ShortenedFrom != c.want {
+			t.Errorf("%+v: limit %d, shortened from %d", c, b.Status.TimeLimit, b.Status.ShortenedFrom)
+		}
+	}
+}

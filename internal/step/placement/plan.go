@@ -101,6 +101,9 @@ func Plan(jobID int64, nodes []Node, s *step.Shape, exact, overlap bool) (l *Lay
 		return nil, false, refuseTooFewNodes(len(allowed), want, len(s.Exclude) > 0)
 	}
 	cpusPerTask := max(s.CPUsPerTask, 1)
+	if s.CPUsPerTask > 0 && s.Tasks == 0 && s.TasksPerNode == 0 && !s.Overcommit {
+		tasks = max(tasks, tasksThatFill(nodes, allowed, s, want))
+	}
 	request := selection{shape: s, nodes: want, cpus: tasks * cpusPerTask, exact: exact, ignoreBusy: overlap}
 	chosen := request.choose(nodes, allowed)
 	if chosen != nil {
@@ -159,6 +162,18 @@ func wantedTasks(s *step.Shape, nodes int32) int32 {
 		return s.Tasks
 	}
 	return nodes * max(s.TasksPerNode, 1)
+}
+
+// tasksThatFill returns how many tasks of the step fill the CPUs of the job on its
+// nodes. As many run if --cpus-per-task is given and no number of tasks.
+func tasksThatFill(nodes []Node, allowed []int32, s *step.Shape, want int32) (tasks int32) {
+	shape := *s
+	shape.MemPerCPU, shape.MemPerNode = 0, 0
+	r := selection{shape: &shape, nodes: want, cpus: want * s.CPUsPerTask, exact: true, ignoreBusy: true}
+	for _, i := range r.choose(nodes, allowed) {
+		tasks += nodes[i].CPUs / s.CPUsPerTask
+	}
+	return tasks
 }
 
 // candidates returns the indexes of the nodes that the step may use.

@@ -79,3 +79,29 @@ func checkLayout(t *rapid.T, nodes []Node, s *step.Shape, l *Layout) {
 		}
 	}
 }
+
+// TestTasksFillTheCPUs checks how many tasks a step has with --cpus-per-task and
+// without --ntasks, as in Slurm 22.05.8.
+func TestTasksFillTheCPUs(t *testing.T) {
+	nodes := []Node{{Name: "a", CPUs: 4, Busy: 1}, {Name: "b", CPUs: 4}}
+	for _, c := range []struct {
+		shape step.Shape
+		want  uint32
+	}{
+		{step.Shape{Nodes: 1, MaxNodes: 1, CPUsPerTask: 1}, 4},
+		{step.Shape{Nodes: 1, MaxNodes: 1, CPUsPerTask: 3}, 1},
+		{step.Shape{CPUsPerTask: 2}, 4},
+		{step.Shape{}, 2},
+		{step.Shape{CPUsPerTask: 1, Tasks: 3}, 3},
+		{step.Shape{CPUsPerTask: 1, TasksPerNode: 2}, 4},
+		{step.Shape{CPUsPerTask: 1, Overcommit: true}, 2},
+	} {
+		if l, _, err := Plan(1, nodes, &c.shape, true, true); err != nil || l.Count != c.want {
+			t.Errorf("%+v: %+v, %v, want %d tasks", c.shape, l, err, c.want)
+		}
+	}
+	s := step.Shape{Nodes: 2, MaxNodes: 2, CPUsPerTask: 1}
+	if _, wait, err := Plan(1, nodes, &s, true, false); !wait || err != nil {
+		t.Errorf("a step that fills CPUs of which one is in use does not wait: %v", err)
+	}
+}

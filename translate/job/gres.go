@@ -1,0 +1,58 @@
+package job
+
+// GRESDemand is what a job requests of one type of generic resource, by scope; 0:
+// nothing at that scope. The scopes limit the same devices and do not add up.
+//
+// +kubebuilder:object:generate=false
+type GRESDemand struct {
+	Name, Type              string
+	Job, Node, Socket, Task int64
+}
+
+// GRESDemands returns the demand for each type of generic resource, in the order in
+// which the list names them. Of several counts of one scope the largest is valid.
+func (s *Shape) GRESDemands() []GRESDemand {
+	out := make([]GRESDemand, 0, len(s.GRES))
+	for i := range s.GRES {
+		g := &s.GRES[i]
+		d := demandOf(&out, g)
+		switch g.Per {
+		case PerJob:
+			d.Job = max(d.Job, g.Count)
+		case PerTask:
+			d.Task = max(d.Task, g.Count)
+		case PerSocket:
+			d.Socket = max(d.Socket, g.Count)
+		default:
+			d.Node = max(d.Node, g.Count)
+		}
+	}
+	return out
+}
+
+// demandOf returns the element of list for the resource of g, which it adds if
+// it is missing.
+func demandOf(list *[]GRESDemand, g *GRES) *GRESDemand {
+	for i := range *list {
+		if d := &(*list)[i]; d.Name == g.Name && d.Type == g.Type {
+			return d
+		}
+	}
+	*list = append(*list, GRESDemand{Name: g.Name, Type: g.Type})
+	return &(*list)[len(*list)-1]
+}
+
+// OnNode returns how many of the resource each node needs for what the job requests
+// by node and by socket.
+func (d *GRESDemand) OnNode(s *Shape) int64 {
+	return max(d.Node, d.Socket*int64(max(1, s.SocketsPerNode)))
+}
+
+// Total returns how many of the resource the job gets on the given number of nodes,
+// for the given number of tasks.
+func (d *GRESDemand) Total(s *Shape, nodes, tasks int32) int64 {
+	if d.Job > 0 {
+		return d.Job
+	}
+	return max(d.OnNode(s)*int64(max(1, nodes)), d.Task*int64(max(1, tasks)))
+}
