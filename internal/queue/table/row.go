@@ -203,7 +203,8 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 		j.Start = j.End // it was cancelled while it waited, and Slurm shows that moment
 	}
 	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
-	if t := &b.Spec.Job.Time; t.Deadline != 0 && t.Min == 0 && t.Limit == 0 && requestedLimit(b, part) == job.Unlimited {
+	t := &b.Spec.Job.Time
+	if t.Deadline != 0 && t.Min == 0 && t.Limit == 0 && requestedLimit(b, part) == job.Unlimited {
 		j.TimeMin = 1 // such a job gets the time until its deadline, as far as it is a minute
 	}
 	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {
