@@ -70,8 +70,9 @@ func (a *arrivals) pending(q *Query, asked time.Time) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, x := range a.due {
-		if x.at.After(asked) || time.Since(x.at) > Patience ||
-			len(q.IDs) > 0 && !slices.Contains(q.IDs, id) && !slices.Contains(q.IDs, x.leader) || len(q.Users) > 0 && !slices.Contains(q.Users, x.user) {
+		unasked := len(q.IDs) > 0 && !slices.Contains(q.IDs, id) && !slices.Contains(q.IDs, x.leader)
+		if unasked || x.at.After(asked) || time.Since(x.at) > Patience ||
+			len(q.Users) > 0 && !slices.Contains(q.Users, x.user) {
 			continue
 		}
 		if a.changed == nil {
