@@ -109,6 +109,9 @@ const HoldSpecial = "special requeued"
 // (RESV_DEL_HOLD); the reservation's name follows.
 const HoldDeleted = "deleted:"
 
+// IsHeldReason reports whether reason is that of a job which a user or an operator holds.
+func IsHeldReason(reason string) bool { return reason == "JobHeldUser" || reason == "JobHeldAdmin" }
+
 // HeldReason returns the reason of a job with the given hold, as squeue shows it.
 func HeldReason(hold string) string {
 	if name, deleted := strings.CutPrefix(hold, HoldDeleted); deleted {

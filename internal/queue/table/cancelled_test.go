@@ -29,3 +29,17 @@ func TestCancelledWhilePending(t *testing.T) {
 		t.Errorf("start %d, end %d, reason %s", r.Start, r.End, r.Reason)
 	}
 }
+
+// TestReleasedSinceThePlan: a plan that was made while the job was held does not count for
+// a job that has been released.
+func TestReleasedSinceThePlan(t *testing.T) {
+	c, all := newTable(plans{1: {Reason: "JobHeldUser"}, 2: {Reason: "Resources", Priority: 7}})
+	fake.AddJob(t, c, 1, "anna", nil)
+	fake.AddJob(t, c, 2, "anna", nil)
+	if got := all.Merged(all.Get(1)).Reason; got != "None" {
+		t.Errorf("released: %s", got)
+	}
+	if got := all.Merged(all.Get(2)); got.Reason != "Resources" || got.Priority != 7 {
+		t.Errorf("waiting: %s, priority %d", got.Reason, got.Priority)
+	}
+}

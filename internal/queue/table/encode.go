@@ -9,6 +9,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -104,6 +105,9 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	scratch.Nodes = max(r.Nodes, spreadOver(&r.Job, p.NodeCPUs))
 	if r.Held != "" {
 		return scratch // it may have been held after the plan was made: the plan does not count
+	}
+	if job.IsHeldReason(p.Reason) {
+		return scratch // released since the plan was made
 	}
 	scratch.Priority = p.Priority
 	if p.Reason != "" {
