@@ -426,9 +426,10 @@ func TestLists(t *testing.T) {
 func TestInteractive(t *testing.T) {
 	d := newDatabase()
 	got := run(t, d, "list user format=user%6 \nadd qos \"low\"\ny\nbogus\nquit\nlist user\n", "-n")
-	want := "sacctmgr:   anna \nsacctmgr:  Adding QOS(s)\n  low\n Settings\n  Description    = low\n" + commitQuestion +
-		"sacctmgr: sacctmgr: "
-	if got.out != want || got.err != "invalid keyword: bogus\n" || got.code != 0 || len(d.changes) != 1 {
+	want := "sacctmgr: list user format=user%6 \n  anna \n" +
+		"sacctmgr: add qos \"low\"\n Adding QOS(s)\n  low\n Settings\n  Description    = low\n" + commitQuestion +
+		"sacctmgr: bogus\nsacctmgr: quit\n"
+	if got.out != want || got.err != "invalid keyword: bogus\n" || got.code != 1 || len(d.changes) != 1 {
 		t.Errorf("%+v\nwant %q", got, want)
 	}
 }
