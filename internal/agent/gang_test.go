@@ -90,7 +90,7 @@ func raiseParallel() {
 }
 
 // deadline is the limit of every wait in these tests.
-const deadline = 60 * time.Second
+const deadline = 4 * time.Minute
 
 var jobNumber atomic.Int64
 
@@ -113,7 +113,7 @@ type gang struct {
 	wake    chan struct{}
 	reports []wire.Report
 	changed chan struct{}
-	logs    []*bytes.Buffer
+	logs    []*agentLog
 	tmp     []string // directory of each agent's socket
 	named   bool
 	image   []string // variables of the container's image
@@ -195,7 +195,7 @@ func (g *gang) agent(i int, ca []byte, token string) {
 	if err := os.WriteFile(g.termination(i), nil, 0o600); err != nil {
 		g.t.Fatal(err)
 	}
-	log := &bytes.Buffer{}
+	log := &agentLog{}
 	g.logs = append(g.logs, log)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A gang must not outlive its test, even if that is killed.
@@ -393,6 +393,25 @@ func (g *gang) command(c wire.Command) {
 	g.cmds = append(g.cmds, c)
 	close(g.wake)
 	g.wake = make(chan struct{})
+}
+
+// agentLog is what an agent writes to its output, which a test may read meanwhile.
+type agentLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *agentLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was written so far.
+func (l *agentLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // report waits for a report of one of the kinds.

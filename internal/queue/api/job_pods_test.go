@@ -75,7 +75,7 @@ func TestPods(t *testing.T) {
 	if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/jobs/9/pods", nil, nil); code != http.StatusNotFound {
 		t.Errorf("response for a job that does not exist: %d", code)
 	}
-	s.table.Expect(2, "anna") // its event comes while the request waits
+	s.table.Expect(2, 1, "anna") // its event comes while the request waits
 	time.AfterFunc(20*time.Millisecond, func() { s.add(t, 2, "anna", nil) })
 	if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/jobs/2/pods", nil, nil); code != http.StatusOK {
 		t.Errorf("response for a job that was just submitted: %d", code)
