@@ -72,8 +72,8 @@ func control(dir string) error {
 	c := localcluster.Config{
 		StateDir: dir, BinDir: dir, Admin: admin, Progress: func(string) {}, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Parts: localcluster.Parts{Network: func(key string) (localcluster.Network, error) {
-			return podnet.Open(podnet.Config{Key: key, Root: processnode.IsRoot()})
+		Parts: localcluster.Parts{Network: func(key string, isolated bool) (localcluster.Network, error) {
+			return podnet.Open(podnet.Config{Key: key, Root: processnode.IsRoot(), Isolated: isolated})
 		}},
 	}
 	return localcluster.Run(ctx, c, false, func(localcluster.Info) { fmt.Println("ready") })
