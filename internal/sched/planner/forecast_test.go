@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -65,8 +66,12 @@ func TestForecastIsWhatASubmittedJobIsPlanned(t *testing.T) {
 func TestForecastOfComponents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
+		other := aNode()
+		other.Name = "n2"
+		fake.Feed(b.cluster, other)
 		defer b.run()()
 		b.submit(1, 3)
+		b.submit(2, 2) // on the other node, as components will be
 		settle()
 		two := asked("u", 1, func(j *v1alpha1.BatchJob) {
 			further := j.Spec.Job

@@ -47,7 +47,9 @@ func TestPrioritiesOrderTheQueue(t *testing.T) {
 			},
 		},
 	)
-	if a, b := s.Info(1).Priority, s.Info(2).Priority; a != 100 || b != 1100 {
+	// The user root of the account root has used nothing and comes before user a, who has
+	// a fair share of one half.
+	if a, b := s.Info(1).Priority, s.Info(2).Priority; a != 50 || b != 1050 {
 		t.Errorf("priorities %d and %d", a, b)
 	}
 	if ds := s.Plan().Decisions; ds[0].ID != 2 {
