@@ -57,7 +57,7 @@ func TestPodDeleted(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b)
 		}
 	}
-	if out, err := exec.Command("pgrep", "-f", "^sleep 61235").Output(); err == nil {
+	if out, err := exec.Command("pgrep", "-f", "^[^ ]*sleep 61235").Output(); err == nil {
 		t.Errorf("a task was left running: %s", out)
 	}
 }
