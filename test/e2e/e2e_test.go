@@ -157,7 +157,7 @@ func submit(ts *testscript.TestScript, neg bool, args []string) {
 var final = []string{"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 
 // patience is the timeout of every wait of a script.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // ends is the script command `ends ID STATE`: it waits until the job has ended and
 // fails unless that is its state.

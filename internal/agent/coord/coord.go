@@ -85,6 +85,7 @@ type Coordinator struct {
 	gone         map[string]bool // nodes without which the job continues
 	ports        map[int32]bool  // in use by steps
 
+	opened  chan struct{} // closed when out and err are set
 	written chan struct{} // closed when out and err are complete
 }
 
@@ -99,7 +100,7 @@ func New(node *launch.Node, job *Job, now func() string) *Coordinator {
 	c := &Coordinator{
 		node: node, job: job, now: now,
 		live: map[int32]*session{}, ports: map[int32]bool{}, gone: map[string]bool{},
-		changed: make(chan struct{}), written: make(chan struct{}),
+		changed: make(chan struct{}), opened: make(chan struct{}), written: make(chan struct{}),
 	}
 	for range job.Nodes {
 		c.reserved = append(c.reserved, map[int]bool{})

@@ -14,11 +14,13 @@ import (
 // tailPause is the time between two reads of a file that is followed.
 const tailPause = 200 * time.Millisecond
 
-// SetOutput sets the paths of the batch script's output files; empty: none.
+// SetOutput sets the paths of the batch script's output files; empty: none. It must be
+// called once; clients that want the files before wait for it.
 func (c *Coordinator) SetOutput(out, err string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out, c.err = out, err
+	close(c.opened)
 }
 
 // OutputComplete reports that nothing more will be appended to these files. It
@@ -30,6 +32,20 @@ func (c *Coordinator) OutputComplete() { close(c.written) }
 func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	var t step.Tail
 	if f.Decode(&t) != nil {
+		return
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			if _, err := conn.Receive(); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-c.opened:
+	case <-gone: // before the script was started
 		return
 	}
 	c.mu.Lock()
@@ -45,15 +61,6 @@ func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 		return
 	}
 	defer file.Close()
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		for {
-			if _, err := conn.Receive(); err != nil {
-				return
-			}
-		}
-	}()
 	x := &tailer{conn: conn, file: file, path: path, at: -1}
 	if c.follow(x, t.Most, gone) {
 		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes

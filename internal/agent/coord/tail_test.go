@@ -1,0 +1,53 @@
+package coord
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// TestTailWaitsForTheScript: a client that comes before the batch script was started gets
+// its output, not the answer that there is no script.
+func TestTailWaitsForTheScript(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a"}}}, nil)
+	ours, theirs := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.tail(step.NewConn(ours), &step.Frame{Type: step.FrameTail, Data: []byte("{}")})
+		ours.Close()
+	}()
+	path := filepath.Join(t.TempDir(), "out")
+	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.SetOutput(path, path)
+	c.OutputComplete()
+	conn := step.NewConn(theirs)
+	var got []byte
+	for {
+		f, err := conn.Receive()
+		if err != nil || f.Type == step.FrameRefused {
+			t.Fatalf("%v, %+v", err, f)
+		}
+		if f.Type == step.FrameDone {
+			break
+		}
+		if f.Type == step.FrameStdout {
+			got = append(got, f.Data...)
+		}
+	}
+	theirs.Close()
+	<-done
+	if string(got) != "hello" {
+		t.Errorf("got %q", got)
+	}
+	// A client that leaves before the script was started is not waited for.
+	c = New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a"}}}, nil)
+	ours, theirs = net.Pipe()
+	theirs.Close()
+	c.tail(step.NewConn(ours), &step.Frame{Type: step.FrameTail, Data: []byte("{}")})
+}
