@@ -65,6 +65,7 @@ func TestPlacement(t *testing.T) {
 		want  []string
 	}{
 		{"parts", nodes(4, 4), []Job{{MinNodes: 3, ConstraintCounts: []ConstraintCount{{set(2, 3), 2}, {set(0, 3), 1}}}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
+		{"parts on nodes of different sizes", append(nodes(1, 1), Node{Name: "n2", CPUs: 4, Memory: 100}), []Job{{MinNodes: 1, MaxNodes: 1, Tasks: 2, ConstraintCounts: []ConstraintCount{{set(0, 1), 1}}}}, []string{"now n2:2/2"}},
 		{"parts that cannot be", nodes(4, 4), []Job{{ConstraintCounts: []ConstraintCount{{set(2), 2}}}}, []string{"never (BadConstraints)"}},
 		// As Slurm 22.05.8 placed them on nodes of four CPUs.
 		{"more tasks than CPUs", nodes(1, 4), []Job{{Tasks: 9, Overcommit: true}}, []string{"now n1:9/1"}},

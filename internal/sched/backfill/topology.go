@@ -8,22 +8,24 @@ import (
 
 // pickConstraintCounts returns as many nodes of each set as its count, and then
 // those that the job needs besides. Nodes that are in few sets are chosen
-// first, so that they are left for the sets that need them.
+// first, so that they are left for the sets that need them; if the job has too
+// many tasks for the first such nodes, those with most capacity.
 func (j *Job) pickConstraintCounts(all []candidate) []candidate {
-	serves := func(c *candidate) int {
-		n := 0
-		for i := range j.ConstraintCounts {
-			if j.ConstraintCounts[i].Nodes.Has(c.node) {
-				n++
-			}
-		}
-		return n
+	if p := j.pickWithCounts(all); p != nil {
+		return p
 	}
+	return j.pickWithCounts(byCapacity(all, 0))
+}
+
+// pickWithCounts is pickConstraintCounts for candidates in the order in which
+// nodes that are in equally many sets are chosen.
+func (j *Job) pickWithCounts(all []candidate) []candidate {
+	only := *j
+	only.Required = slices.Clone(j.Required)
 	rest := slices.Clone(all)
-	slices.SortStableFunc(rest, func(a, b candidate) int { return serves(&a) - serves(&b) })
+	slices.SortStableFunc(rest, func(a, b candidate) int { return j.countsServed(a.node) - j.countsServed(b.node) })
 	parts := slices.Clone(j.ConstraintCounts)
 	slices.SortStableFunc(parts, func(a, b ConstraintCount) int { return cmp.Compare(a.Nodes.Len(), b.Nodes.Len()) })
-	var taken []candidate
 	for _, p := range parts {
 		left := p.Count
 		rest = slices.DeleteFunc(rest, func(c candidate) bool {
@@ -31,20 +33,26 @@ func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 				return false
 			}
 			left--
-			taken = append(taken, c)
+			only.Required = append(only.Required, c.node)
 			return true
 		})
 		if left > 0 {
 			return nil
 		}
 	}
-	only := *j
-	for i := range taken {
-		only.Required = append(slices.Clone(only.Required), taken[i].node)
-	}
 	slices.Sort(only.Required)
 	only.Required = slices.Compact(only.Required)
 	return only.pick(all)
+}
+
+// countsServed returns how many of the job's sets with a count the node is in.
+func (j *Job) countsServed(node int) (n int) {
+	for i := range j.ConstraintCounts {
+		if j.ConstraintCounts[i].Nodes.Has(node) {
+			n++
+		}
+	}
+	return n
 }
 
 // pickContiguous returns nodes with consecutive positions. all is in the order
