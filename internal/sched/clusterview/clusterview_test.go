@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,22 @@ func TestNodesAndPartitions(t *testing.T) {
 	if len(p) != 3 || p[0].Name != "batch" || p[0].MaxTime != 30 || !slices.Equal(p[0].Nodes, []string{"n2", "n3"}) ||
 		p[1].MaxTime != -1 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// What a completing job holds is shown as free, beside the flag, as by Slurm 22.05.8.
+func TestCompletingJobsHoldNothing(t *testing.T) {
+	completing := schedtest.Job(2, schedtest.RunningOn("2-3", "n1", "n2"))
+	completing.Status.State = v1alpha1.StateCompleting
+	rows := Nodes(newSnapshot(snapshot.Input{
+		Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.RunningOn("0-1", "n1")), completing},
+	}))
+	var got []string
+	for _, r := range rows[:3] {
+		got = append(got, fmt.Sprint(r.State, r.Flags, r.CPUsAlloc, " ", r.MemAlloc))
+	}
+	if want := []string{"MIXED[COMPLETING] 2 100", "IDLE[COMPLETING] 0 0", "IDLE[] 0 0"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Nodes returns a row for every node of the pool, ordered by name.
+// Nodes returns a row for every node of the pool, ordered by name. What completing
+// jobs hold is shown as free, as Slurm shows it: only the flag COMPLETING says why the
+// next job still waits.
 func Nodes(s *snapshot.Snapshot) []status.Node {
 	rows := make([]status.Node, len(s.Nodes))
 	used := make([][]backfill.GRES, len(s.Nodes))
@@ -31,12 +33,13 @@ func Nodes(s *snapshot.Snapshot) []status.Node {
 		completing := s.Job(r.ID).Status.State == v1alpha1.StateCompleting
 		for _, a := range r.Allocation {
 			row := &rows[a.Node]
+			if completing {
+				addFlag(row, "COMPLETING")
+				continue
+			}
 			row.CPUsAlloc += int32(a.CPUs.Len())
 			row.MemAlloc += a.Memory
 			used[a.Node] = gres.Add(used[a.Node], a.GRES)
-			if completing {
-				addFlag(row, "COMPLETING")
-			}
 		}
 	}
 	byName := make([]status.Node, len(rows))
