@@ -2,9 +2,12 @@ package cli_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,17 +17,36 @@ import (
 	"github.com/berth-hpc/berth/cli"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // TestMain makes the commands available to the scripts under their names.
 func TestMain(m *testing.M) {
 	commands := map[string]func(){
-		"berth": func() { os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{})) },
+		"berth": func() { os.Exit(root.Main(os.Args, process(), cli.Deps{})) },
 	}
 	for _, name := range cli.Names() {
-		commands[name] = func() { os.Exit(cli.Main(name, os.Args[1:], stdio.System(), cli.Deps{})) }
+		commands[name] = func() { os.Exit(cli.Main(name, os.Args[1:], process(), cli.Deps{})) }
 	}
 	testscript.Main(m, commands)
+}
+
+// process returns the process of a command that sees no local cluster that happens to
+// run on this machine: only what the script set up.
+func process() *stdio.Process {
+	p := stdio.System()
+	elsewhere := wire.MachineKubeconfigs(p.UID)
+	if u, err := user.Current(); err == nil && u.HomeDir != p.Env("HOME") {
+		elsewhere = append(elsewhere, u.HomeDir+"/.local/state/berth/user.kubeconfig", u.HomeDir+"/.local/state/berth/kubeconfig")
+	}
+	elsewhere = append(elsewhere, "/var/lib/berth/kubeconfig")
+	p.ReadFile = func(path string) ([]byte, error) {
+		if slices.Contains(elsewhere, path) {
+			return nil, fs.ErrNotExist
+		}
+		return os.ReadFile(path)
+	}
+	return p
 }
 
 // exits implements "exits CODE COMMAND ARGS...": like exec, for a command that must have

@@ -167,7 +167,9 @@ var stepTests = []struct{ command, want string }{
 		"child\nend\nfar\nrc=0",
 	},
 	{
-		`timeout -s INT 2 srun --wait-for-children --quit-on-interrupt -N1 -n1 sh -c '(sleep 600) & (setsid sleep 600 &) ; echo end' 2>/dev/null; echo gone`,
+		// A command in the background ignores SIGINT, unless env(1) undoes that.
+		`env --default-signal=INT srun --wait-for-children --quit-on-interrupt -N1 -n1 sh -c '(sleep 600) & (setsid sleep 600 &) ; echo end' >quit 2>/dev/null & ` +
+			`until grep -qs end quit; do sleep 0.05; done; kill -INT $!; wait $!; cat quit; echo gone`,
 		"end\ngone\nrc=0",
 	},
 	{
