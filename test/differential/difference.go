@@ -1,0 +1,163 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// difference is a line that the systems print differently. A line that one of them does
+// not print is "".
+type difference struct {
+	where        string
+	slurm, berth string
+}
+
+// differences returns how two answers differ, in order. The exit code counts only if the
+// messages are the same, as it follows from them.
+func differences(slurm, berth []line) []difference {
+	var out []difference
+	for _, h := range hunks(slurm, berth) {
+		out = append(out, h.pairs()...)
+	}
+	messages := slices.ContainsFunc(out, func(d difference) bool { return strings.HasSuffix(d.where, "err") })
+	return slices.DeleteFunc(out, func(d difference) bool { return messages && strings.HasSuffix(d.where, "exit") })
+}
+
+// hunk has lines between two common ones.
+type hunk struct{ slurm, berth []line }
+
+// hunks returns where two lists of lines differ, by their longest common subsequence.
+func hunks(a, b []line) []hunk {
+	a, b = a[:min(len(a), maxLines)], b[:min(len(b), maxLines)]
+	n := commonLengths(a, b)
+	var out []hunk
+	var h hunk
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			if len(h.slurm)+len(h.berth) > 0 {
+				out, h = append(out, h), hunk{}
+			}
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && n[i+1][j] >= n[i][j+1]:
+			h.slurm = append(h.slurm, a[i])
+			i++
+		default:
+			h.berth = append(h.berth, b[j])
+			j++
+		}
+	}
+	if len(h.slurm)+len(h.berth) > 0 {
+		out = append(out, h)
+	}
+	return out
+}
+
+// maxLines is how many lines of an answer are compared.
+const maxLines = 400
+
+// commonLengths returns the lengths of the longest common subsequences of all suffixes.
+func commonLengths(a, b []line) [][]int {
+	n := make([][]int, len(a)+1)
+	for i := range n {
+		n[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				n[i][j] = n[i+1][j+1] + 1
+			} else {
+				n[i][j] = max(n[i+1][j], n[i][j+1])
+			}
+		}
+	}
+	return n
+}
+
+// pairs pairs the lines of a hunk: those of the same key first, then in order.
+func (h *hunk) pairs() []difference {
+	var out []difference
+	rest := slices.Clone(h.berth)
+	match := func(l line, same func(line) bool) (line, bool) {
+		i := slices.IndexFunc(rest, func(o line) bool { return o.where == l.where && same(o) })
+		if i < 0 {
+			return line{}, false
+		}
+		o := rest[i]
+		rest = slices.Delete(rest, i, i+1)
+		return o, true
+	}
+	var single []line
+	for _, l := range h.slurm {
+		key := keyOf(l.text)
+		if o, ok := match(l, func(o line) bool { return key != "" && keyOf(o.text) == key }); ok {
+			out = append(out, difference{l.where, l.text, o.text})
+			continue
+		}
+		single = append(single, l)
+	}
+	for _, l := range single {
+		o, _ := match(l, func(o line) bool { return keyOf(l.text) == "" && keyOf(o.text) == "" })
+		out = append(out, difference{l.where, l.text, o.text})
+	}
+	for _, o := range rest {
+		out = append(out, difference{o.where, "", o.text})
+	}
+	return slices.DeleteFunc(out, func(d difference) bool { return d.slurm == d.berth })
+}
+
+var keyPattern = regexp.MustCompile(`^ *([A-Z][A-Za-z0-9/:]*)=`)
+
+// keyOf returns the key of a line KEY=VALUE, or "".
+func keyOf(text string) string {
+	if m := keyPattern.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var (
+	maskDigits = regexp.MustCompile(`\d+`)
+	maskSpaces = regexp.MustCompile(`\s+`)
+)
+
+// mask replaces the values of a call, numbers and runs of spaces in a line, so that lines
+// of the same cause are equal.
+func mask(text string, c *call) string {
+	var values []string
+	for _, p := range c.parts {
+		if len(p.value) > 1 {
+			values = append(values, p.value)
+		}
+	}
+	sort.Slice(values, func(i, j int) bool { return len(values[i]) > len(values[j]) })
+	key := keyOf(text)
+	text = strings.TrimPrefix(text, key)
+	for _, v := range values {
+		text = strings.ReplaceAll(text, v, "V")
+	}
+	return key + maskSpaces.ReplaceAllString(maskDigits.ReplaceAllString(text, "N"), " ")
+}
+
+// signature returns a text that is the same for differences of the same cause. Rows of a
+// listing depend on its columns: they are named by the options.
+func (d *difference) signature(c *call) string {
+	if c.kind == query && d.where == "out" && c.command != "scontrol" {
+		var names []string
+		for _, p := range c.parts {
+			if p.name != "" {
+				names = append(names, strings.ToLower(strings.Join(append([]string{p.name}, p.value), "=")))
+			}
+		}
+		slices.Sort(names)
+		return c.command + " out " + strings.Join(names, " ")
+	}
+	command := c.command
+	if strings.HasPrefix(d.where, "show") || d.where == "err" {
+		command = "" // records and messages of jobs are the same for all commands
+	}
+	return strings.TrimSpace(command + " " + d.where + ": " + mask(d.slurm, c) + " ≠ " + mask(d.berth, c))
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// normalizer replaces what two systems cannot share: ids of jobs, priorities, facts of the
+// machine. Times stay; alignTimes compares them.
+type normalizer struct {
+	side              *side
+	fresh             string // id of the call's own job
+	command, command2 string // the command and its arguments
+}
+
+var (
+	number = regexp.MustCompile(`\b\d+\b`)
+	// afterJob matches ids of jobs that are not known: of --test-only and the like.
+	afterJob = regexp.MustCompile(`((?i:job(?:id)?)[ =]|allocation )\d{3,}\b`)
+	// record starts a KEY=VALUE of scontrol show.
+	record = regexp.MustCompile(` +([A-Z][A-Za-z0-9/:]*=)`)
+	// hostFacts are keys of scontrol show whose values belong to the machine or to the moment.
+	hostFacts = regexp.MustCompile(`^(BootTime|SlurmdStartTime|LastBusyTime|CPULoad|FreeMem|OS|Version|Port|NodeAddr|` +
+		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|TmpDisk|BatchHost|AccrueTime|Scheduler|SchedNodeList)=.*`)
+	digits = regexp.MustCompile(`\d+(\.\d+)?`)
+	spaces = regexp.MustCompile(`  +|--+`)
+)
+
+// usageCommands print figures of usage.
+var usageCommands = map[string]bool{"sprio": true, "sshare": true, "sstat": true, "sreport": true}
+
+// lines returns the lines of text in normal form. The records of scontrol show become one
+// line for each key.
+func (n *normalizer) lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	var out []string
+	for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		if n.command == "scontrol" && strings.Contains(n.command2, "sh") {
+			out = append(out, n.record(l)...)
+			continue
+		}
+		l = n.ids(l)
+		if usageCommands[n.command] {
+			l = spaces.ReplaceAllString(digits.ReplaceAllString(l, "#"), " ")
+		}
+		out = append(out, strings.ReplaceAll(l, n.side.bin+"/", ""))
+	}
+	return out
+}
+
+// record splits a line of scontrol show at its keys.
+func (n *normalizer) record(l string) []string {
+	var out []string
+	for f := range strings.SplitSeq(record.ReplaceAllString(l, "\n$1"), "\n") {
+		if f == "" {
+			continue
+		}
+		out = append(out, n.ids(hostFacts.ReplaceAllString(f, "$1=*")))
+	}
+	return out
+}
+
+// ids replaces the ids of jobs by words as long, so that columns keep their widths.
+func (n *normalizer) ids(l string) string {
+	l = number.ReplaceAllStringFunc(l, func(id string) string {
+		if id == n.fresh {
+			return padded("NEW", len(id))
+		}
+		for i, q := range queue {
+			if n.side.jobs[q.name] == id {
+				return padded("J"+itoa(i), len(id))
+			}
+		}
+		if base, err := strconv.Atoi(n.fresh); err == nil && len(id) == len(n.fresh) {
+			if v, err := strconv.Atoi(id); err == nil && v > base && v < base+4 {
+				return padded("N+"+itoa(v-base), len(id))
+			}
+		}
+		if base, err := strconv.Atoi(n.side.jobs["het"]); err == nil && id == itoa(base+1) {
+			return padded("H+1", len(id))
+		}
+		return id
+	})
+	return afterJob.ReplaceAllString(l, "${1}JOB")
+}
+
+// padded returns s with underscores up to a width.
+func padded(s string, width int) string { return s + strings.Repeat("_", max(0, width-len(s))) }
+
+var (
+	instant  = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\b`)
+	duration = regexp.MustCompile(`\b(\d+-)?(\d+:)?\d+:\d\d\b`)
+)
+
+// Two answers are not of the same moment: instants and durations that are this close to
+// one another count as equal.
+const (
+	instantTolerance  = 60 * time.Second
+	durationTolerance = 12 * time.Second
+)
+
+// alignTimes replaces each instant and duration of b by one of a that is close to it.
+func alignTimes(a, b []line) {
+	snap(a, b, instant, instantTolerance, func(s string) (time.Duration, bool) {
+		t, err := time.Parse("2006-01-02T15:04:05", s)
+		return time.Duration(t.Unix()) * time.Second, err == nil
+	})
+	snap(a, b, duration, durationTolerance, parseDuration)
+}
+
+func snap(a, b []line, pattern *regexp.Regexp, tolerance time.Duration, parse func(string) (time.Duration, bool)) {
+	known := map[string]time.Duration{}
+	for _, l := range a {
+		for _, m := range pattern.FindAllString(l.text, -1) {
+			if d, ok := parse(m); ok {
+				known[m] = d
+			}
+		}
+	}
+	for i := range b {
+		b[i].text = pattern.ReplaceAllStringFunc(b[i].text, func(m string) string {
+			d, ok := parse(m)
+			if _, same := known[m]; !ok || same {
+				return m
+			}
+			best, near := m, tolerance
+			for text, k := range known {
+				if diff := (k - d).Abs(); len(text) == len(m) && (diff < near || diff == near && text < best) {
+					best, near = text, diff
+				}
+			}
+			return best
+		})
+	}
+}
+
+// parseDuration parses [D-][HH:]MM:SS.
+func parseDuration(s string) (time.Duration, bool) {
+	days, rest, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, rest = "0", s
+	}
+	total, err := strconv.Atoi(days)
+	if err != nil {
+		return 0, false
+	}
+	total *= 24 // only with hours behind
+	for i, f := range strings.Split(rest, ":") {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, false
+		}
+		if i > 0 {
+			total *= 60
+		}
+		total += n
+	}
+	return time.Duration(total) * time.Second, true
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"time"
+)
+
+// queued is a job of the prepared queue, in the order of submission.
+type queued struct {
+	name   string
+	second bool // by the second user
+	args   string
+	// awaited is the state that the job must reach before the next is submitted; "": none.
+	awaited string
+}
+
+// queue has a job of each state and reason that can be had on purpose. {NAME} in args is
+// the id of an earlier job.
+var queue = []queued{
+	{"done", false, "-J done --wrap true", "COMPLETED"},
+	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
+	{"running", false, "-J run -w n1 -n1 -t600 --wrap sleep·36000", "RUNNING"},
+	{"steps", false, "-J steps -w n2 -n2 -t600 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
+	{"theirs", true, "-J theirs -w n3 -p batch -t20 -n2 --wrap sleep·36000", "RUNNING"},
+	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
+	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
+	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
+	{"dependent", false, "-d afterok:{running} -J dependent --wrap true", "PENDING"},
+	{"never", false, "-d afterok:{failed} --kill-on-invalid-dep=no -J never --wrap true", "PENDING"},
+	{"array", false, "-H -a 0-5%2 -J array --wrap true", "PENDING"},
+	{"het", false, "-H -J het -n1 : -N2 --wrap true", "PENDING"},
+	{"account", false, "-H -A other -J other -C fast&red -x n2 --nice=5 --wrap true", "PENDING"},
+	{"heldtheirs", true, "-H -J theirs2 -q normal --mail-type=END --wrap true", "PENDING"},
+	{"resources", false, "-N4 --exclusive -J big -t60 --wrap true", "PENDING"},
+	{"priority", true, "-N4 --exclusive -J big2 -t60 --wrap true", "PENDING"},
+}
+
+// onBoth runs f for both systems at the same time.
+func (p *pair) onBoth(f func(*side) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for i, s := range p.sides() {
+		wg.Go(func() { errs[i] = f(s) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// prepare makes the same accounts, reservation and queue on both systems.
+func (p *pair) prepare(ctx context.Context) error {
+	p.clean()
+	if os.Geteuid() == 0 && p.users[0].Uid != "0" {
+		if err := p.onBoth(p.policy); err != nil {
+			return err
+		}
+	}
+	for _, q := range queue {
+		u := p.users[0]
+		if q.second {
+			u = p.users[1]
+		}
+		if err := p.onBoth(func(s *side) error { return s.submit(ctx, u, &q) }); err != nil {
+			return err
+		}
+	}
+	return p.onBoth(func(s *side) error {
+		if o := s.run(p.users[0], nil, "", "scancel", s.jobs["cancelled"]); o.code != 0 {
+			return fmt.Errorf("%s: scancel: %s", s.name, o.err)
+		}
+		return s.await(ctx, p.users[0], "cancelled", "CANCELLED")
+	})
+}
+
+// policy makes, as root, two accounts with the users, a QOS, and a reservation.
+func (p *pair) policy(s *side) error {
+	first, second := p.users[0].Username, p.users[1].Username
+	for _, line := range []string{
+		"sacctmgr -i -Q add account science Description=science Organization=ref",
+		"sacctmgr -i -Q add account other Description=other Organization=ref",
+		"sacctmgr -i -Q add user " + first + " account=science", "sacctmgr -i -Q add user " + second + " account=science",
+		"sacctmgr -i -Q add user " + first + " account=other",
+		"sacctmgr -i -Q add qos fast Priority=10 MaxWall=60",
+		"scontrol create reservation=later starttime=now+60days duration=60 nodes=n4 users=" + first,
+	} {
+		words := strings.Fields(line)
+		s.run(nil, nil, "", words[0], words[1:]...) // what exists already is an error that does not matter
+	}
+	if o := s.run(nil, nil, "", "scontrol", "show", "reservation", "later"); o.code != 0 {
+		return fmt.Errorf("%s: cannot make the reservation: %s%s", s.name, o.out, o.err)
+	}
+	return nil
+}
+
+// submit submits a job of the queue and waits for its state.
+func (s *side) submit(ctx context.Context, u *user.User, q *queued) error {
+	args := []string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}
+	for _, w := range strings.Fields(s.ids(q.args)) {
+		args = append(args, strings.ReplaceAll(w, "·", " "))
+	}
+	o := s.run(u, nil, "", "sbatch", args...)
+	if o.code != 0 {
+		return fmt.Errorf("%s: sbatch %s: %s", s.name, q.args, o.err)
+	}
+	s.jobs[q.name] = strings.TrimSpace(o.out)
+	return s.await(ctx, u, q.name, q.awaited)
+}
+
+// ids replaces {NAME} by the id of the prepared job of that name.
+func (s *side) ids(text string) string {
+	for name, id := range s.jobs {
+		text = strings.ReplaceAll(text, "{"+name+"}", id)
+	}
+	return text
+}
+
+// await waits until the named job has reached a state.
+func (s *side) await(ctx context.Context, u *user.User, name, state string) error {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		o := s.run(u, nil, "", "squeue", "-h", "-t", "all", "-o", "%T", "-j", s.jobs[name])
+		if strings.HasPrefix(o.out, state) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: job %s is not %s but %s%s", s.name, name, state, o.out, o.err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// clean cancels the jobs of the users and deletes the reservation. What fails here shows
+// when the queue is prepared.
+func (p *pair) clean() {
+	_ = p.onBoth(func(s *side) error {
+		for _, u := range p.users {
+			s.run(u, nil, "", "scancel", "-u", u.Username)
+		}
+		if os.Geteuid() == 0 {
+			s.run(nil, nil, "", "scontrol", "delete", "reservation=later")
+		}
+		return nil
+	})
+}

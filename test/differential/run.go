@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// example is a call of a cause with both answers.
+type example struct {
+	call         *call
+	difference   difference
+	slurm, berth []line
+}
+
+// cause is a group of differences.
+type cause struct {
+	signature string
+	count     int
+	shrunk    int
+	best      *example
+	options   map[string]int // how many examples had an option
+}
+
+// run compares calls and collects the causes of differences. It is safe for concurrent use.
+type run struct {
+	both     *pair
+	parallel int
+
+	mu                                sync.Mutex
+	causes                            map[string]*cause
+	calls, equal, unstable, differing map[string]int // by command
+}
+
+func newRun(both *pair, parallel int) *run {
+	return &run{both: both, parallel: max(1, parallel), causes: map[string]*cause{}, calls: map[string]int{},
+		equal: map[string]int{}, unstable: map[string]int{}, differing: map[string]int{}}
+}
+
+// compareAll compares the calls: those that change nothing first, so that both systems
+// list the same queue.
+func (r *run) compareAll(ctx context.Context, calls []*call) {
+	var queries, others []*call
+	for _, c := range calls {
+		if c.kind == query {
+			queries = append(queries, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	var done atomic.Int64
+	for _, phase := range [][]*call{queries, others} {
+		work := make(chan *call)
+		var wg sync.WaitGroup
+		for range r.parallel {
+			wg.Go(func() {
+				for c := range work {
+					r.compare(c)
+					if n := done.Add(1); n%100 == 0 {
+						fmt.Fprintf(os.Stderr, "%d of %d calls\n", n, len(calls))
+					}
+				}
+			})
+		}
+		for _, c := range phase {
+			if ctx.Err() != nil {
+				break
+			}
+			work <- c
+		}
+		close(work)
+		wg.Wait()
+	}
+}
+
+// both runs c on both systems at the same time and returns the differences.
+func (r *run) differences(c *call) (example, []difference) {
+	var slurm, berth answer
+	var wg sync.WaitGroup
+	wg.Go(func() { slurm = r.both.answer(r.both.slurm, c) })
+	wg.Go(func() { berth = r.both.answer(r.both.berth, c) })
+	wg.Wait()
+	alignTimes(slurm.lines, berth.lines)
+	return example{call: c, slurm: slurm.lines, berth: berth.lines}, differences(slurm.lines, berth.lines)
+}
+
+// compare compares c. A difference counts only if it shows twice, as both systems change
+// while they are asked.
+func (r *run) compare(c *call) {
+	_, first := r.differences(c)
+	e, found := example{}, []difference(nil)
+	if len(first) > 0 {
+		e, found = r.differences(c)
+		found = slices.DeleteFunc(found, func(d difference) bool {
+			return !slices.ContainsFunc(first, func(o difference) bool { return o.signature(c) == d.signature(c) })
+		})
+	}
+	r.count(c, len(first), len(found))
+	if c.kind == query && len(found) > 1 {
+		found = found[:1]
+	}
+	seen := map[string]bool{}
+	for _, d := range found {
+		if s := d.signature(c); !seen[s] {
+			seen[s] = true
+			e.difference = d
+			r.record(e)
+		}
+	}
+}
+
+// count counts a call by its result.
+func (r *run) count(c *call, first, found int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[c.command]++
+	switch {
+	case first == 0:
+		r.equal[c.command]++
+	case found == 0:
+		r.unstable[c.command]++
+	default:
+		r.differing[c.command]++
+	}
+}
+
+// Each cause is shrunk from this many calls, each with this many comparisons.
+const (
+	shrinksPerCause = 3
+	stepsOfShrink   = 24
+)
+
+// record adds a difference to its cause, and shrinks its call unless the cause has good
+// examples already.
+func (r *run) record(e example) {
+	signature := e.difference.signature(e.call)
+	if r.known(signature) {
+		return
+	}
+	e = r.shrunk(e)
+	signature = e.difference.signature(e.call)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.causes[signature]
+	if c == nil {
+		c = &cause{signature: signature, options: map[string]int{}}
+		r.causes[signature] = c
+	}
+	c.count++
+	c.shrunk++
+	for _, o := range e.call.optionNames() {
+		c.options[o]++
+	}
+	if c.best == nil || len(e.call.String()) < len(c.best.call.String()) {
+		c.best = &e
+	}
+}
+
+// known counts a difference whose cause needs no more examples.
+func (r *run) known(signature string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.causes[signature]
+	if c == nil || c.shrunk < shrinksPerCause {
+		return false
+	}
+	c.count++
+	return true
+}
+
+// shrunk returns the example of the shortest call with a difference of the same kind.
+func (r *run) shrunk(e example) example {
+	shrink(e.call, stepsOfShrink, func(c *call) bool {
+		smaller, found := r.differences(c)
+		for _, d := range found {
+			if sameKind(&d, c, &e) {
+				smaller.difference = d
+				e = smaller
+				return true
+			}
+		}
+		return false
+	})
+	return e
+}
+
+// sameKind reports whether difference d of call c is of the kind of example e.
+func sameKind(d *difference, c *call, e *example) bool {
+	if d.where != e.difference.where {
+		return false
+	}
+	if c.kind == query && d.where == "out" && c.command != "scontrol" {
+		return true
+	}
+	return d.signature(c) == e.difference.signature(e.call)
+}
