@@ -27,7 +27,7 @@ var queue = []queued{
 	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
 	{"running", false, "-J run -w n1 -n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"steps", false, "-J steps -w n2 -n2 -t600 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
-	{"theirs", true, "-J theirs -w n3 -p batch -t20 -n2 --wrap sleep·36000", "RUNNING"},
+	{"theirs", true, "-J theirs -w n3 -t600 -n2 --wrap sleep·36000", "RUNNING"},
 	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
 	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
@@ -37,8 +37,8 @@ var queue = []queued{
 	{"het", false, "-H -J het -n1 : -N2 --wrap true", "PENDING"},
 	{"account", false, "-H -A other -J other -C fast&red -x n2 --nice=5 --wrap true", "PENDING"},
 	{"heldtheirs", true, "-H -J theirs2 -q normal --mail-type=END --wrap true", "PENDING"},
-	{"resources", false, "-N4 --exclusive -J big -t60 --wrap true", "PENDING"},
-	{"priority", true, "-N4 --exclusive -J big2 -t60 --wrap true", "PENDING"},
+	{"resources", false, "-w n3 --exclusive -J big -t60 --wrap true", "PENDING"},
+	{"priority", true, "-w n3 --nice=20000 -J big2 -t60 --wrap true", "PENDING"},
 }
 
 // onBoth runs f for both systems at the same time.

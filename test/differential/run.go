@@ -76,7 +76,7 @@ func (r *run) compareAll(ctx context.Context, calls []*call) {
 	}
 }
 
-// both runs c on both systems at the same time and returns the differences.
+// differences runs c on both systems at the same time and returns the differences.
 func (r *run) differences(c *call) (example, []difference) {
 	var slurm, berth answer
 	var wg sync.WaitGroup

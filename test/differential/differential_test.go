@@ -1,0 +1,238 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// lines makes lines of a stream.
+func linesOf(where string, texts ...string) []line {
+	var out []line
+	for _, t := range texts {
+		out = append(out, line{where, t})
+	}
+	return out
+}
+
+func TestTheSameSeedMakesTheSameCalls(t *testing.T) {
+	a, b, other := newGenerator(7), newGenerator(7), newGenerator(8)
+	differ := false
+	for range 2000 {
+		x, y, z := a.next().String(), b.next().String(), other.next().String()
+		if x != y {
+			t.Fatalf("%s\n%s", x, y)
+		}
+		differ = differ || x != z
+	}
+	if !differ {
+		t.Error("another seed makes the same calls")
+	}
+}
+
+func TestEveryCommandAndPlaceIsGenerated(t *testing.T) {
+	g := newGenerator(1)
+	commands, places := map[string]bool{}, map[place]bool{}
+	for range 3000 {
+		c := g.next()
+		commands[c.command] = true
+		for _, p := range c.parts {
+			places[p.place] = true
+		}
+	}
+	for _, f := range forms {
+		if !commands[f.command] {
+			t.Errorf("no call of %s", f.command)
+		}
+	}
+	if len(places) != 3 {
+		t.Errorf("places %v", places)
+	}
+	g.only = []string{"sinfo"}
+	for range 20 {
+		if c := g.next(); c.command != "sinfo" {
+			t.Fatalf("%s is not asked for", c)
+		}
+	}
+}
+
+// A call that waits for a job or repeats for ever would stop the run.
+func TestSkippedOptionsAreNotGenerated(t *testing.T) {
+	g := newGenerator(3)
+	for range 5000 {
+		c := g.next()
+		for _, p := range c.parts {
+			if c.command == "sbatch" && p.name == "wait" || p.name == "iterate" || p.name == "help" {
+				t.Fatalf("%s", c)
+			}
+		}
+	}
+}
+
+func TestGrammarsHaveValues(t *testing.T) {
+	for name, text := range grammar {
+		if text == "" || strings.Count(" "+text+" ", " | ") > 2 {
+			t.Errorf("%s: %q", name, text)
+			continue
+		}
+		if classes := classesOf(text); len(slices.Concat(classes[:]...)) == 0 {
+			t.Errorf("%s has no value", name)
+		}
+	}
+	for _, name := range keyOptions {
+		if grammar[name] == "" {
+			t.Errorf("no grammar of %s", name)
+		}
+	}
+	for _, name := range kinds {
+		if grammar["kind "+name] == "" {
+			t.Errorf("no grammar of kind %s", name)
+		}
+	}
+}
+
+func TestSpellings(t *testing.T) {
+	g := newGenerator(1)
+	o := option.Lookup(option.Sbatch, "ntasks")
+	seen := map[string]bool{}
+	for range 400 {
+		seen[strings.Join(g.spell(o, "2", false), " ")] = true
+	}
+	for _, want := range []string{"--ntasks=2", "--ntasks 2", "-n2", "-n 2", "--ntas=2"} {
+		if !seen[want] {
+			t.Errorf("no %s among %v", want, seen)
+		}
+	}
+}
+
+func TestNormalForm(t *testing.T) {
+	s := &side{bin: "/opt/bin", jobs: map[string]string{"running": "1003", "het": "1020"}}
+	for _, c := range []struct{ command, args, text, want string }{
+		{"squeue", "", " 1003 debug 1021", " J2__ debug H+1_"},
+		{"sbatch", "", "Submitted batch job 1040", "Submitted batch job NEW_"},
+		{"sbatch", "--test-only", "sbatch: Job 2222 to start", "sbatch: Job JOB to start"},
+		{"sbatch", "", "1041", "N+1_"},
+		{"sprio", "", "  1003   0.0123  12", " J#__ # #"},
+		{"scontrol", "show job", "   Priority=77 NumNodes=1 Features=a b", "Priority=*|NumNodes=1|Features=a b"},
+		{"squeue", "", "/opt/bin/squeue: x", "squeue: x"},
+	} {
+		n := &normalizer{side: s, fresh: "1040", command: c.command, command2: c.args}
+		if got := strings.Join(n.lines(c.text+"\n"), "|"); got != c.want {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
+func TestTimesThatAreCloseAreEqual(t *testing.T) {
+	a := linesOf("out", "2026-01-01T10:00:00 0:05 1-00:00:00", "2026-01-02T10:00:00 10:00")
+	b := linesOf("out", "2026-01-01T10:00:02 0:07 1-00:00:00", "2026-01-02T11:00:00 20:00")
+	alignTimes(a, b)
+	if b[0] != a[0] {
+		t.Errorf("%v", b[0])
+	}
+	if b[1].text != "2026-01-02T11:00:00 20:00" {
+		t.Errorf("%v: an hour is a difference", b[1])
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]float64{"0:05": 5, "1:00:00": 3600, "1-00:00:01": 86401, "90:00": 5400} {
+		if d, ok := parseDuration(text); !ok || d.Seconds() != want {
+			t.Errorf("%s: %v %v", text, d, ok)
+		}
+	}
+}
+
+func TestDifferences(t *testing.T) {
+	slurm := slices.Concat(linesOf("exit", "exit 0"), linesOf("show out", "A=1", "B=2", "New=x", "C=3"))
+	berth := slices.Concat(linesOf("exit", "exit 0"), linesOf("show out", "A=1", "B=9", "C=3"), linesOf("err", "warning"))
+	want := []difference{{"show out", "B=2", "B=9"}, {"show out", "New=x", ""}, {"err", "", "warning"}}
+	if got := differences(slurm, berth); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := differences(slurm, slurm); got != nil {
+		t.Errorf("equal answers differ: %v", got)
+	}
+	// The exit code follows from the message.
+	slurm = append(linesOf("exit", "exit 1"), linesOf("err", "bad")...)
+	if got := differences(slurm, linesOf("exit", "exit 0")); len(got) != 1 || got[0].where != "err" {
+		t.Errorf("%v", got)
+	}
+	if got := differences(linesOf("exit", "exit 1"), linesOf("exit", "exit 0")); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestSignaturesOfOneCauseAreEqual(t *testing.T) {
+	of := func(value, slurm string) string {
+		c := &call{kind: submit, command: "sbatch", parts: []part{{name: "nodes", value: value}}}
+		return (&difference{"err", slurm, ""}).signature(c)
+	}
+	if a, b := of("xyz", "invalid: xyz in 12"), of("abc", "invalid: abc in 7"); a != b {
+		t.Errorf("%s\n%s", a, b)
+	}
+	if a, b := of("x", "one"), of("x", "two"); a == b {
+		t.Errorf("two causes have the signature %s", a)
+	}
+	c := &call{kind: query, command: "squeue", parts: []part{{name: "format", value: "%j"}}}
+	a := (&difference{"out", "row 1", "row 2"}).signature(c)
+	if b := (&difference{"out", "other", "row"}).signature(c); a != b {
+		t.Errorf("rows of one listing: %s\n%s", a, b)
+	}
+}
+
+func TestShrink(t *testing.T) {
+	c := &call{command: "squeue", parts: []part{
+		{words: []string{"-h"}, name: "noheader"}, {words: []string{"-a"}, fixed: true},
+		{words: []string{"-O", "jobid,name,state"}, name: "Format", value: "jobid,name,state"},
+		{words: []string{"A=1"}, place: inVariable, name: "all"},
+	}}
+	asked := 0
+	got := shrink(c, 100, func(d *call) bool {
+		asked++
+		return strings.Contains(d.String(), "name")
+	})
+	if got.String() != "squeue -a -O name" || asked == 0 {
+		t.Errorf("%s after %d", got, asked)
+	}
+	if got := shrink(c, 100, func(*call) bool { return false }); got != c {
+		t.Errorf("shrunk to %s, which does not differ", got)
+	}
+	asked = 0
+	shrink(c, 2, func(*call) bool { asked++; return false })
+	if asked != 2 {
+		t.Errorf("%d comparisons, the limit is 2", asked)
+	}
+}
+
+func TestCallAsALine(t *testing.T) {
+	c := &call{kind: submit, command: "sbatch", parts: []part{
+		{words: []string{"-n", "1 2"}}, {place: inScript, words: []string{"--mem=1"}},
+		{place: inVariable, words: []string{"SBATCH_QOS=a b"}},
+	}}
+	if want := "SBATCH_QOS='a b' sbatch -n '1 2'  #SBATCH --mem=1"; c.String() != want {
+		t.Errorf("%s, want %s", c, want)
+	}
+	if want := "#!/bin/sh\n#SBATCH --mem=1\ntrue\n"; c.script() != want {
+		t.Errorf("%q", c.script())
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := newRun(nil, 1)
+	c := &call{kind: query, command: "sinfo"}
+	r.count(c, 1, 1)
+	r.count(c, 0, 0)
+	r.causes["a"] = &cause{signature: "a", count: 1, best: &example{call: c}}
+	r.causes["b"] = &cause{signature: "b", count: 2, best: &example{call: c}}
+	var b strings.Builder
+	r.table(&b)
+	if !strings.Contains(b.String(), "| sinfo | 2 | 1 | 1 | 0 |") {
+		t.Error(b.String())
+	}
+	if s := r.sorted(); s[0].signature != "b" {
+		t.Errorf("%s comes first", s[0].signature)
+	}
+}
