@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,11 +25,12 @@ var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
 // substitute returns the words with the names of this side's jobs and users.
 func (p *pair) substitute(s *side, words []string, fresh string) []string {
-	names := map[string]string{"user": p.users[0].Username, "other": p.users[1].Username}
+	names := map[string]string{"user": p.users[0].Username, "other": p.users[1].Username, "since": s.since}
 	if fresh != "" {
 		names["new"] = fresh
 	}
 	maps.Copy(names, s.jobs)
+	names["every"] = strings.Join(slices.Sorted(maps.Values(s.jobs)), ",")
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = placeholder.ReplaceAllStringFunc(w, func(m string) string {
@@ -56,7 +58,7 @@ func (p *pair) answer(s *side, c *call) answer {
 	}
 	n := &normalizer{side: s, fresh: fresh, command: c.command, command2: strings.Join(c.args(), " ")}
 	a.add(n, "", o)
-	if c.kind != query && fresh != "" {
+	if c.kind != query && c.kind != allocation && fresh != "" {
 		show := s.run(u, nil, "", "scontrol", "show", "job", fresh)
 		s.run(u, nil, "", "scancel", fresh)
 		n.command, n.command2 = "scontrol", "show job"

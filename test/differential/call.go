@@ -32,6 +32,8 @@ type kind uint8
 const (
 	// query changes nothing.
 	query kind = iota
+	// allocation leaves a finished job behind at most.
+	allocation
 	// submit is an sbatch -H; the job is shown and cancelled.
 	submit
 	// change is a command on a fresh held job, which is shown and cancelled.

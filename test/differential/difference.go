@@ -106,7 +106,14 @@ func (h *hunk) pairs() []difference {
 	for _, o := range rest {
 		out = append(out, difference{o.where, "", o.text})
 	}
-	return slices.DeleteFunc(out, func(d difference) bool { return d.slurm == d.berth })
+	return slices.DeleteFunc(out, func(d difference) bool { return d.slurm == d.berth || closeInTime(d) })
+}
+
+// closeInTime reports whether the lines of d differ only in times that are close.
+func closeInTime(d difference) bool {
+	a, b := []line{{d.where, d.slurm}}, []line{{d.where, d.berth}}
+	alignTimes(a, b)
+	return a[0] == b[0]
 }
 
 var keyPattern = regexp.MustCompile(`^ *([A-Z][A-Za-z0-9/:]*)=`)
@@ -121,6 +128,7 @@ func keyOf(text string) string {
 
 var (
 	maskDigits = regexp.MustCompile(`\d+`)
+	onlyDigits = regexp.MustCompile(`^\d+$`)
 	maskSpaces = regexp.MustCompile(`\s+`)
 )
 
@@ -129,7 +137,7 @@ var (
 func mask(text string, c *call) string {
 	var values []string
 	for _, p := range c.parts {
-		if len(p.value) > 1 {
+		if len(p.value) > 1 && !onlyDigits.MatchString(p.value) {
 			values = append(values, p.value)
 		}
 	}

@@ -114,6 +114,7 @@ func TestNormalForm(t *testing.T) {
 		{"sbatch", "", "Submitted batch job 1040", "Submitted batch job NEW_"},
 		{"sbatch", "--test-only", "sbatch: Job 2222 to start", "sbatch: Job JOB to start"},
 		{"sbatch", "", "1041", "N+1_"},
+		{"squeue", "", "1020_[0-5] 1003.batch 1003.5", "J11__[0-5] J2__.batch J2__.5"},
 		{"sprio", "", "  1003   0.0123  12", " J#__ # #"},
 		{"scontrol", "show job", "   Priority=77 NumNodes=1 Features=a b", "Priority=*|NumNodes=1|Features=a b"},
 		{"squeue", "", "/opt/bin/squeue: x", "squeue: x"},

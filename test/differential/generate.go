@@ -213,7 +213,11 @@ func (g *generator) submission(command string) *call {
 
 // testOnly returns a call that asks when a job would start.
 func (g *generator) testOnly(command string) *call {
-	parts := append([]part{{words: []string{"--test-only"}, fixed: true}}, g.options(command, 4)...)
+	limit := part{place: inVariable, words: []string{"SBATCH_TIMELIMIT=60"}, fixed: true}
+	if command == "srun" {
+		limit.words[0] = "SLURM_TIMELIMIT=60"
+	}
+	parts := append([]part{limit, {words: []string{"--test-only"}, fixed: true}}, g.options(command, 4)...)
 	if command == "srun" {
 		parts = append(parts, part{words: []string{"true"}, fixed: true})
 	}
@@ -224,16 +228,28 @@ func (g *generator) testOnly(command string) *call {
 // held job cannot start immediately.
 func (g *generator) refusedAllocation(command string) *call {
 	parts := append([]part{{words: []string{"-H", "-I"}, fixed: true}}, g.options(command, 4)...)
-	return &call{kind: query, command: command, parts: append(parts, part{words: []string{"true"}, fixed: true})}
+	return &call{kind: allocation, command: command, parts: append(parts, part{words: []string{"true"}, fixed: true})}
 }
 
 // listing returns a call of a command that lists.
 func (g *generator) listing(command string) *call {
 	parts := g.options(command, 4)
-	if command == "sacct" && g.r.IntN(2) == 0 {
-		parts = append(parts, part{name: "-P", words: []string{"-P"}})
+	if command == "sacct" {
+		parts = g.sacct(parts)
 	}
 	return &call{kind: query, command: command, parts: parts}
+}
+
+// sacct adds to the options what leaves jobs of earlier runs out.
+func (g *generator) sacct(parts []part) []part {
+	if g.r.IntN(2) == 0 {
+		parts = append(parts, part{name: "-P", words: []string{"-P"}})
+	}
+	if g.r.IntN(2) == 0 {
+		return append([]part{{words: []string{"-j", "{every}"}, fixed: true}}, parts...)
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.name == "starttime" || p.name == "endtime" })
+	return append([]part{{words: []string{"-S", "{since}"}, fixed: true}}, parts...)
 }
 
 // scancel returns a scancel of a fresh job.

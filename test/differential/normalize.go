@@ -18,7 +18,7 @@ type normalizer struct {
 }
 
 var (
-	number = regexp.MustCompile(`\b\d+\b`)
+	number = regexp.MustCompile(`\d+`)
 	// afterJob matches ids of jobs that are not known: of --test-only and the like.
 	afterJob = regexp.MustCompile(`((?i:job(?:id)?)[ =]|allocation )\d{3,}\b`)
 	// record starts a KEY=VALUE of scontrol show.
@@ -27,7 +27,7 @@ var (
 	hostFacts = regexp.MustCompile(`^(BootTime|SlurmdStartTime|LastBusyTime|CPULoad|FreeMem|OS|Version|Port|NodeAddr|` +
 		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|TmpDisk|BatchHost|AccrueTime|Scheduler|SchedNodeList)=.*`)
 	digits = regexp.MustCompile(`\d+(\.\d+)?`)
-	spaces = regexp.MustCompile(`  +|--+`)
+	spaces = regexp.MustCompile(`  +|-{3,}`)
 )
 
 // usageCommands print figures of usage.
@@ -41,6 +41,7 @@ func (n *normalizer) lines(text string) []string {
 	}
 	var out []string
 	for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		l = strings.ReplaceAll(l, n.side.bin+"/", "")
 		if n.command == "scontrol" && strings.Contains(n.command2, "sh") {
 			out = append(out, n.record(l)...)
 			continue
@@ -49,7 +50,7 @@ func (n *normalizer) lines(text string) []string {
 		if usageCommands[n.command] {
 			l = spaces.ReplaceAllString(digits.ReplaceAllString(l, "#"), " ")
 		}
-		out = append(out, strings.ReplaceAll(l, n.side.bin+"/", ""))
+		out = append(out, l)
 	}
 	return out
 }
@@ -68,26 +69,46 @@ func (n *normalizer) record(l string) []string {
 
 // ids replaces the ids of jobs by words as long, so that columns keep their widths.
 func (n *normalizer) ids(l string) string {
-	l = number.ReplaceAllStringFunc(l, func(id string) string {
-		if id == n.fresh {
-			return padded("NEW", len(id))
+	var b strings.Builder
+	last := 0
+	for _, m := range number.FindAllStringIndex(l, -1) {
+		if m[0] > 0 && isWord(l[m[0]-1]) || m[1] < len(l) && !strings.ContainsRune("_.", rune(l[m[1]])) && isWord(l[m[1]]) {
+			continue
 		}
-		for i, q := range queue {
-			if n.side.jobs[q.name] == id {
-				return padded("J"+itoa(i), len(id))
-			}
-		}
-		if base, err := strconv.Atoi(n.fresh); err == nil && len(id) == len(n.fresh) {
-			if v, err := strconv.Atoi(id); err == nil && v > base && v < base+4 {
-				return padded("N+"+itoa(v-base), len(id))
-			}
-		}
-		if base, err := strconv.Atoi(n.side.jobs["het"]); err == nil && id == itoa(base+1) {
-			return padded("H+1", len(id))
-		}
-		return id
-	})
+		b.WriteString(l[last:m[0]])
+		b.WriteString(n.id(l[m[0]:m[1]]))
+		last = m[1]
+	}
+	l = b.String() + l[last:]
 	return afterJob.ReplaceAllString(l, "${1}JOB")
+}
+
+// isWord reports whether c belongs to a word that a number may be a part of.
+func isWord(c byte) bool {
+	return c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// id returns the word of a job's id, or the number if it is none.
+func (n *normalizer) id(id string) string {
+	if id == n.fresh {
+		return padded("NEW", len(id))
+	}
+	for i, q := range queue {
+		if n.side.jobs[q.name] == id {
+			return padded("J"+itoa(i), len(id))
+		}
+	}
+	v, err := strconv.Atoi(id)
+	if err != nil {
+		return id
+	}
+	if base, err := strconv.Atoi(n.fresh); err == nil && v > base && v < base+4 {
+		return padded("N+"+itoa(v-base), len(id))
+	}
+	if base, err := strconv.Atoi(n.side.jobs["het"]); err == nil && v == base+1 {
+		return padded("H+1", len(id))
+	}
+	return id
 }
 
 // padded returns s with underscores up to a width.

@@ -31,14 +31,13 @@ var queue = []queued{
 	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
 	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
-	{"dependent", false, "-d afterok:{running} -J dependent --wrap true", "PENDING"},
-	{"never", false, "-d afterok:{failed} --kill-on-invalid-dep=no -J never --wrap true", "PENDING"},
+	{"dependent", false, "-d afterok:{running} --nice=400 -J dependent --wrap true", "PENDING"},
+	{"never", false, "-d afterok:{failed} --nice=600 --kill-on-invalid-dep=no -J never --wrap true", "PENDING"},
 	{"array", false, "-H -a 0-5%2 -J array --wrap true", "PENDING"},
 	{"het", false, "-H -J het -n1 : -N2 --wrap true", "PENDING"},
 	{"account", false, "-H -A other -J other -C fast&red -x n2 --nice=5 --wrap true", "PENDING"},
 	{"heldtheirs", true, "-H -J theirs2 -q normal --mail-type=END --wrap true", "PENDING"},
-	{"resources", false, "-w n3 --exclusive -J big -t60 --wrap true", "PENDING"},
-	{"priority", true, "-w n3 --nice=20000 -J big2 -t60 --wrap true", "PENDING"},
+	{"resources", false, "-w n3 --exclusive --nice=200 -J big -t60 --wrap true", "PENDING"},
 }
 
 // onBoth runs f for both systems at the same time.
@@ -55,6 +54,10 @@ func (p *pair) onBoth(f func(*side) error) error {
 // prepare makes the same accounts, reservation and queue on both systems.
 func (p *pair) prepare(ctx context.Context) error {
 	p.clean()
+	if err := p.onBoth(func(s *side) error { return p.awaitEmpty(ctx, s) }); err != nil {
+		return err
+	}
+	since := time.Now().Truncate(time.Second)
 	if os.Geteuid() == 0 && p.users[0].Uid != "0" {
 		if err := p.onBoth(p.policy); err != nil {
 			return err
@@ -73,8 +76,24 @@ func (p *pair) prepare(ctx context.Context) error {
 		if o := s.run(p.users[0], nil, "", "scancel", s.jobs["cancelled"]); o.code != 0 {
 			return fmt.Errorf("%s: scancel: %s", s.name, o.err)
 		}
+		s.since = since.Format("2006-01-02T15:04:05")
 		return s.await(ctx, p.users[0], "cancelled", "CANCELLED")
 	})
+}
+
+// awaitEmpty waits until a system has forgotten the jobs of an earlier run (MinJobAge).
+func (p *pair) awaitEmpty(ctx context.Context, s *side) error {
+	for {
+		o := s.run(nil, nil, "", "squeue", "-h", "-t", "all", "-o", "%i")
+		if o.code == 0 && o.out == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s still lists jobs: %s", s.name, o.err)
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
 
 // policy makes, as root, two accounts with the users, a QOS, and a reservation.
@@ -86,7 +105,7 @@ func (p *pair) policy(s *side) error {
 		"sacctmgr -i -Q add user " + first + " account=science", "sacctmgr -i -Q add user " + second + " account=science",
 		"sacctmgr -i -Q add user " + first + " account=other",
 		"sacctmgr -i -Q add qos fast Priority=10 MaxWall=60",
-		"scontrol create reservation=later starttime=now+60days duration=60 nodes=n4 users=" + first,
+		"scontrol create reservation=later starttime=now+500days duration=60 nodes=n4 users=" + first,
 	} {
 		words := strings.Fields(line)
 		s.run(nil, nil, "", words[0], words[1:]...) // what exists already is an error that does not matter

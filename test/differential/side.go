@@ -24,6 +24,7 @@ type side struct {
 	work    string
 	timeout time.Duration
 	jobs    map[string]string // ids of the prepared jobs by name
+	since   string            // when the first of them was submitted
 }
 
 // pair is both systems, and the users whose commands are compared.

@@ -113,7 +113,7 @@ var grammar = map[string]string{
 	"kind Clusters":         "ref | | nosuch",
 	"kind Dependencies":     "singleton afterany:{held} | '' | x",
 	"kind Free":             "1 2 abc | 0 '' | x -1",
-	"scontrol job":          "{running} {held} {array} {array}_2 {het} {het}+1 {failed} {steps} {done} {held},{running} | 0 99999999 {array}_99 {array}_[1-2] {held}.0 '' | x -1 1x",
+	"scontrol job":          "{running} {held} {array} {array}_2 {het} {het}+1 {failed} {steps} {done} {held},{running} | 99999999 {array}_99 {array}_[1-2] {held}.0 '' | x -1 1x",
 	"update job":            "{new} | {new}_1 99999999 {new},99999999 | x",
 	"verbs":                 "hold uhold release requeue requeuehold suspend resume top",
 	"key contiguous":        "yes no 1 0 | YES '' | x",

@@ -73,8 +73,8 @@ func (g *generator) scontrolShow(command string) *call {
 		given = entity[:1+g.r.IntN(len(entity))]
 	}
 	parts = append(parts, part{words: []string{"show", given}, fixed: true})
-	if id := g.recordName(entity); g.r.IntN(6) > 0 {
-		parts = append(parts, part{name: "name", value: id, words: []string{id}})
+	if id := g.recordName(entity); entity == "job" || g.r.IntN(6) > 0 {
+		parts = append(parts, part{name: "name", value: id, words: []string{id}, fixed: entity == "job"})
 	}
 	return &call{kind: query, command: command, parts: parts}
 }
@@ -157,7 +157,7 @@ func (g *generator) sacctmgrShow(command string) *call {
 			parts = append(parts, part{name: o, words: []string{o}})
 		}
 	}
-	entities := option.SacctmgrEntities["show"]
+	entities := []string{"account", "association", "qos", "tres", "user", "wckey"}
 	entity := entities[g.r.IntN(len(entities))]
 	parts = append(parts, part{words: []string{"show", entity}, fixed: true})
 	for _, k := range option.SacctmgrKeys(entity, "show") {
