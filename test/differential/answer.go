@@ -25,7 +25,8 @@ var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
 // substitute returns the words with the names of this side's jobs and users.
 func (p *pair) substitute(s *side, words []string, fresh string) []string {
-	names := map[string]string{"user": p.users[0].Username, "other": p.users[1].Username, "since": s.since}
+	names := map[string]string{"user": p.users[0].Username, "other": p.users[1].Username, "since": s.since,
+		"cluster": p.cluster}
 	if fresh != "" {
 		names["new"] = fresh
 	}

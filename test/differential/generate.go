@@ -65,7 +65,8 @@ var skipped = map[string]bool{
 	"helpformat": true, "sbatch wait": true, "input": true, "interactive": true, "export-file": true, "jobid": true,
 	"sacct long": true, "sacct completion": true, "sacct file": true, "scancel interactive": true, "preserve-env": true,
 	"sacct env-vars": true, "sacct batch-script": true, "network": true, "bbf": true, "container": true, "bb": true,
-	"slurmd-debug": true, "sacct associations": true, "quit-on-interrupt": true, "sacct constraints": true,
+	"slurmd-debug": true, "sacct associations": true, "sacct allclusters": true,
+	"quit-on-interrupt": true, "sacct constraints": true, "sbatch quiet": true,
 }
 
 // usable reports whether calls of the command may have option o.

@@ -72,7 +72,7 @@ func (n *normalizer) ids(l string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range number.FindAllStringIndex(l, -1) {
-		if m[0] > 0 && isWord(l[m[0]-1]) || m[1] < len(l) && !strings.ContainsRune("_.", rune(l[m[1]])) && isWord(l[m[1]]) {
+		if m[0] > 0 && isWord(l[m[0]-1]) || m[1] < len(l) && l[m[1]] != '_' && l[m[1]] != '.' && isWord(l[m[1]]) {
 			continue
 		}
 		b.WriteString(l[last:m[0]])

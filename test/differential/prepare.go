@@ -98,12 +98,14 @@ func (p *pair) awaitEmpty(ctx context.Context, s *side) error {
 
 // policy makes, as root, two accounts with the users, a QOS, and a reservation.
 func (p *pair) policy(s *side) error {
+	in := " cluster=" + p.cluster
 	first, second := p.users[0].Username, p.users[1].Username
 	for _, line := range []string{
-		"sacctmgr -i -Q add account science Description=science Organization=ref",
-		"sacctmgr -i -Q add account other Description=other Organization=ref",
-		"sacctmgr -i -Q add user " + first + " account=science", "sacctmgr -i -Q add user " + second + " account=science",
-		"sacctmgr -i -Q add user " + first + " account=other",
+		"sacctmgr -i -Q add account science Description=science Organization=org" + in,
+		"sacctmgr -i -Q add account other Description=other Organization=org" + in,
+		"sacctmgr -i -Q add user " + first + " account=science" + in,
+		"sacctmgr -i -Q add user " + second + " account=science" + in,
+		"sacctmgr -i -Q add user " + first + " account=other" + in,
 		"sacctmgr -i -Q add qos fast Priority=10 MaxWall=60",
 		"scontrol create reservation=later starttime=now+500days duration=60 nodes=n4 users=" + first,
 	} {

@@ -129,8 +129,8 @@ func (r *run) count(c *call, first, found int) {
 
 // Each cause is shrunk from this many calls, each with this many comparisons.
 const (
-	shrinksPerCause = 3
-	stepsOfShrink   = 24
+	shrinksPerCause = 2
+	stepsOfShrink   = 16
 )
 
 // record adds a difference to its cause, and shrinks its call unless the cause has good

@@ -31,6 +31,7 @@ type side struct {
 type pair struct {
 	berth, slurm *side
 	users        []*user.User
+	cluster      string // its name in slurm.conf
 }
 
 // sides returns both systems.
@@ -53,6 +54,9 @@ func newPair(ctx context.Context, o *options) (p *pair, down func(), err error) 
 		return nil, nil, err
 	}
 	p = &pair{}
+	if p.cluster, err = clusterName(o.conf); err != nil {
+		return nil, nil, err
+	}
 	if p.users, err = usersOf(o.users); err != nil {
 		return nil, nil, err
 	}
@@ -82,6 +86,20 @@ func newPair(ctx context.Context, o *options) (p *pair, down func(), err error) 
 	p.slurm = &side{name: "Slurm", bin: o.slurm, work: work, timeout: o.timeout, jobs: map[string]string{},
 		own: []string{"SLURM_CONF=" + o.conf}}
 	return p, down, nil
+}
+
+// clusterName returns the ClusterName of a slurm.conf.
+func clusterName(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	for l := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(l, "="); ok && strings.EqualFold(strings.TrimSpace(key), "ClusterName") {
+			return strings.TrimSpace(value), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no ClusterName", file)
 }
 
 // usersOf returns the users of a list with commas; the caller if it is empty.

@@ -21,8 +21,8 @@ var sinfoNames = []string{
 // priority, and the machine.
 var unshared = []string{
 	"ave", "max", "min", "total", "system", "usercpu", "tresusage", "consumed", "dbindex", "associd", "priority",
-	"prio", "time", "batchhost", "lastsched", "reqcpufreq", "suspended", "cputime", "allocsid", "alloc_sid", "alloc-sid",
-	"cluster", "accruetime", "wckey", "submitline", "network",
+	"prio", "time", "batchhost", "lastsched", "reqcpufreq", "suspended", "cputime", "allocsid", "alloc_sid",
+	"alloc-sid", "cluster", "accruetime", "wckey", "submitline", "network",
 }
 
 // shared returns the names of columns without those of unshared.
@@ -54,9 +54,6 @@ func sacctNames() []string {
 	}
 	return shared(names)
 }
-
-// operand returns a part of the given words.
-func operand(words ...string) part { return part{words: words} }
 
 // scontrolShow returns a scontrol show.
 func (g *generator) scontrolShow(command string) *call {
@@ -108,7 +105,7 @@ var keyOptions = map[string]string{
 	"switches": "switches", "mailtype": "mail-type", "mailuser": "mail-user", "reservationname": "kind Reservations",
 	"endtime": "begin", "eligibletime": "begin", "shared": "key oversubscribe", "ntaskspernode": "ntasks-per-node",
 	"cpuspertask": "cpus-per-task", "corespec": "core-spec", "threadspec": "thread-spec", "delayboot": "time",
-	"prefer": "constraint", "wckey": "kind WCKeys", "tresperNode": "gres",
+	"prefer": "constraint", "wckey": "kind WCKeys", "trespernode": "gres",
 }
 
 // keyValue returns a value of a key of scontrol update job.
@@ -129,7 +126,7 @@ func (g *generator) scontrolChange(command string) *call {
 	target := pick(g.r, grammar["update job"])
 	if g.r.IntN(4) == 0 {
 		verbs := strings.Fields(grammar["verbs"])
-		c.parts = []part{{words: []string{verbs[g.r.IntN(len(verbs))]}, fixed: true}, {words: []string{target}, fixed: true}}
+		c.parts = []part{{words: []string{verbs[g.r.IntN(len(verbs))], target}, fixed: true}}
 		return c
 	}
 	c.parts = []part{{words: []string{"update"}, fixed: true}, {words: []string{"job=" + target}, fixed: true}}
