@@ -14,15 +14,34 @@ type difference struct {
 	slurm, berth string
 }
 
-// differences returns how two answers differ, in order. The exit code counts only if the
-// messages are the same, as it follows from them.
+// differences returns how two answers differ, in order: every key of the job that is shown,
+// and the first line of the command itself, as later ones follow from it. A message counts
+// before output, and that before the exit code.
 func differences(slurm, berth []line) []difference {
-	var out []difference
+	var all, shown []difference
 	for _, h := range hunks(slurm, berth) {
-		out = append(out, h.pairs()...)
+		for _, d := range h.pairs() {
+			if strings.HasPrefix(d.where, "show") {
+				shown = append(shown, d)
+			} else {
+				all = append(all, d)
+			}
+		}
 	}
-	messages := slices.ContainsFunc(out, func(d difference) bool { return strings.HasSuffix(d.where, "err") })
-	return slices.DeleteFunc(out, func(d difference) bool { return messages && strings.HasSuffix(d.where, "exit") })
+	if !isShown(slurm) || !isShown(berth) {
+		shown = nil // only one of them has the job
+	}
+	for _, where := range []string{"err", "out", "exit"} {
+		if i := slices.IndexFunc(all, func(d difference) bool { return d.where == where }); i >= 0 {
+			return append(all[i:i+1:i+1], shown...)
+		}
+	}
+	return shown
+}
+
+// isShown reports whether an answer has a shown job.
+func isShown(lines []line) bool {
+	return slices.ContainsFunc(lines, func(l line) bool { return l.where == "show out" })
 }
 
 // hunk has lines between two common ones.
@@ -145,7 +164,7 @@ func mask(text string, c *call) string {
 	key := keyOf(text)
 	text = strings.TrimPrefix(text, key)
 	for _, v := range values {
-		text = strings.ReplaceAll(text, v, "V")
+		text = regexp.MustCompile(`(^|\W)`+regexp.QuoteMeta(v)+`(\W|$)`).ReplaceAllString(text, "${1}V${2}")
 	}
 	return key + maskSpaces.ReplaceAllString(maskDigits.ReplaceAllString(text, "N"), " ")
 }

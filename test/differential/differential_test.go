@@ -149,12 +149,16 @@ func TestDurations(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	slurm := slices.Concat(linesOf("exit", "exit 0"), linesOf("show out", "A=1", "B=2", "New=x", "C=3"))
 	berth := slices.Concat(linesOf("exit", "exit 0"), linesOf("show out", "A=1", "B=9", "C=3"), linesOf("err", "warning"))
-	want := []difference{{"show out", "B=2", "B=9"}, {"show out", "New=x", ""}, {"err", "", "warning"}}
+	want := []difference{{"err", "", "warning"}, {"show out", "B=2", "B=9"}, {"show out", "New=x", ""}}
 	if got := differences(slurm, berth); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := differences(slurm, slurm); got != nil {
 		t.Errorf("equal answers differ: %v", got)
+	}
+	// A job that only one of them has is no difference for each key.
+	if got := differences(slurm, linesOf("err", "bad")); len(got) != 1 || got[0].where != "err" {
+		t.Errorf("%v", got)
 	}
 	// The exit code follows from the message.
 	slurm = append(linesOf("exit", "exit 1"), linesOf("err", "bad")...)
