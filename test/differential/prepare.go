@@ -25,9 +25,9 @@ type queued struct {
 var queue = []queued{
 	{"done", false, "-J done --wrap true", "COMPLETED"},
 	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
-	{"running", false, "-J run -w n1 -n1 -t600 --wrap sleep·36000", "RUNNING"},
-	{"steps", false, "-J steps -w n2 -n2 -t600 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
-	{"theirs", true, "-J theirs -w n3 -t600 -n2 --wrap sleep·36000", "RUNNING"},
+	{"running", false, "-J run -w n1 -n2 -t600 --wrap sleep·36000", "RUNNING"},
+	{"steps", false, "-J steps -w n2 -n2 -t600 --nice=300 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
+	{"theirs", true, "-J theirs -w n3 -t600 -n2 --nice=3000 --wrap sleep·36000", "RUNNING"},
 	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
 	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
