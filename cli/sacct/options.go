@@ -325,6 +325,9 @@ func (o *Options) times(v *option.Values) error {
 			until.Format(layout),
 		)
 	}
+	if v.Has("verbose") {
+		o.reportWindow(start, until)
+	}
 	if !start.IsZero() {
 		o.query.Start = start.Unix()
 	}
@@ -335,6 +338,18 @@ func (o *Options) times(v *option.Values) error {
 		o.settings.From, o.settings.To = o.query.Start, until.Unix()
 	}
 	return nil
+}
+
+// reportWindow prints the time window of the jobs, and the states in it that were requested.
+func (o *Options) reportWindow(start, end time.Time) {
+	what, from := "Eligible", "Epoch 0"
+	if len(o.query.States) > 0 {
+		what = strings.Join(o.query.States, ",")
+	}
+	if !start.IsZero() {
+		from = start.Format(time.ANSIC)
+	}
+	fmt.Fprintf(o.p.Err, "sacct: Jobs %s in the time window from %s to %s\n", what, from, end.Format(time.ANSIC))
 }
 
 func badTime(text string, err error) error {

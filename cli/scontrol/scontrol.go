@@ -44,6 +44,7 @@ type Options struct {
 	oneLine  bool
 	details  bool
 	quiet    bool
+	verbose  bool
 	all      bool
 	clusters []string
 	quit     bool // "exit" or "quit" ends an interactive session
@@ -61,7 +62,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.oneLine, o.quiet, o.all, o.details = v.Has("oneliner"), v.Has("quiet"), v.Has("all"), v.Has("details")
-	o.clusters = v.List("clusters")
+	o.clusters, o.verbose = v.List("clusters"), v.Has("verbose")
 	if err := o.checkClusters(ctx); err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func init() {
 		{"oneliner", 2, 0, 0, switchOn(func(o *Options) { o.oneLine = true })},
 		{"all", 2, 0, 0, switchOn(func(o *Options) { o.all = true })},
 		{"hide", 2, 0, 0, switchOn(func(o *Options) { o.all = false })},
-		{"quiet", 4, 0, 0, switchOn(func(o *Options) { o.quiet = true })},
-		{"verbose", 4, 0, 0, switchOn(func(o *Options) { o.quiet = false })},
+		{"quiet", 4, 0, 0, switchOn(func(o *Options) { o.quiet, o.verbose = true, false })},
+		{"verbose", 4, 0, 0, switchOn(func(o *Options) { o.quiet, o.verbose = false, true })},
 		{"exit", 1, 0, 0, quit},
 		{"quit", 4, 0, 0, quit},
 		{"version", 4, 0, 0, func(_ context.Context, o *Options, _ []string) error { return o.version() }},

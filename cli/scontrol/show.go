@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
@@ -173,6 +174,19 @@ func (o *Options) settings(now int64) *format.Settings {
 	return s
 }
 
+// recordsLine returns the line that --verbose prints before records: their number, and when
+// they were read, which is unknown for a single one that was requested by its id.
+func (o *Options) recordsLine(s *format.Settings, records int, single bool) []byte {
+	if !o.verbose {
+		return nil
+	}
+	at := "Unknown"
+	if !single {
+		at = time.Unix(s.Now, 0).In(s.Location).Format("2006-01-02T15:04:05")
+	}
+	return fmt.Appendf(nil, "last_update_time=%s, records=%d\n", at, records)
+}
+
 // first is the only id, or none.
 func first(ids []string) string {
 	if len(ids) == 0 {
@@ -216,7 +230,7 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		return o.p.Print("No jobs in the system\n")
 	}
 	s := o.settings(list.Time)
-	var out []byte
+	out := o.recordsLine(s, len(list.Items), id != "" && !all)
 	for _, j := range format.SortJobs(list.Items, "i") {
 		oneTask(j, f.IDs)
 		out = format.JobRecord(j, s).Append(out, o.oneLine)
@@ -277,7 +291,8 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	switch {
 	case len(list.Items) == 0 && id == "":
-		return o.p.Print("No job steps in the system\n")
+		none := o.recordsLine(o.settings(list.Time), 0, false)
+		return o.p.Print(string(none) + "No job steps in the system\n")
 	case len(list.Items) == 0:
 		known, err := c.Jobs(ctx, jobs.Filter{IDs: []string{job}, States: jobs.AllStates, Fields: []string{"id"}})
 		if err != nil || len(known.Items) > 0 {
@@ -287,7 +302,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	s := o.settings(list.Time)
 	format.SortSteps(list.Items, "i", s)
-	var out []byte
+	out := o.recordsLine(s, len(list.Items), false)
 	for i := range list.Items {
 		out = format.StepRecord(&list.Items[i], s).Append(out, o.oneLine)
 	}
@@ -304,7 +319,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		return o.notFound("Node", first(ids))
 	}
 	s := o.settings(0)
-	var out []byte
+	out := o.recordsLine(s, len(list.Items), false)
 	for i := range list.Items {
 		if len(wanted) == 0 || slices.Contains(wanted, list.Items[i].Name) {
 			out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
@@ -317,7 +332,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		}
 	}
 	if len(list.Items) == 0 && len(wanted) == 0 {
-		out = []byte("No nodes in the system\n")
+		out = append(out, "No nodes in the system\n"...)
 	}
 	if err := o.p.Print(string(out)); err != nil || len(missing) == 0 {
 		return err
@@ -347,7 +362,7 @@ func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) err
 		return err
 	}
 	id := first(ids)
-	var out []byte
+	out := o.recordsLine(o.settings(0), len(parts.Items), false)
 	found := false
 	for i := range parts.Items {
 		p := &parts.Items[i]
@@ -357,10 +372,10 @@ func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) err
 		found = true
 		out = format.PartitionRecord(p, nodes.Items).Append(out, o.oneLine)
 	}
-	if !found && id != "" {
-		return o.notFound("Partition", id)
+	if err := o.p.Print(string(out)); err != nil || found || id == "" {
+		return err
 	}
-	return o.p.Print(string(out))
+	return o.notFound("Partition", id)
 }
 
 func showReservation(ctx context.Context, o *Options, c Cluster, ids []string) error {
@@ -369,8 +384,11 @@ func showReservation(ctx context.Context, o *Options, c Cluster, ids []string) e
 		return err
 	}
 	id := first(ids)
-	var out []byte
 	s := o.settings(0)
+	if err := o.p.Print(string(o.recordsLine(s, len(list.Items), false))); err != nil {
+		return err
+	}
+	var out []byte
 	for i := range list.Items {
 		if id == "" || list.Items[i].Name == id {
 			out = format.ReservationRecord(&list.Items[i], s).Append(out, o.oneLine)

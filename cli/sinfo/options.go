@@ -17,7 +17,7 @@ import (
 
 // complete sets o from the parsed options.
 func (o *Options) complete(v *option.Values) (err error) {
-	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
+	o.noHeader, o.long, o.verbose = v.Has("noheader"), v.Has("long"), v.Has("verbose")
 	o.clusters, o.booked = v.List("clusters"), v.Has("reservation")
 	o.single, o.exact, o.hidden = v.Has("Node"), v.Has("exact"), v.Has("all")
 	o.reasons = v.Has("list-reasons")

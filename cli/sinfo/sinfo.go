@@ -39,6 +39,7 @@ type Options struct {
 	keep       func(*status.Node) bool // nil: all
 
 	noHeader bool
+	verbose  bool
 	long     bool
 	single   bool // one line for each node and partition
 	exact    bool
@@ -64,6 +65,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	if err := o.complete(v); err != nil {
 		return err
+	}
+	if o.verbose {
+		if err := o.p.Print(o.settingsText(v)); err != nil {
+			return err
+		}
 	}
 	return run(ctx, o)
 }
@@ -129,7 +135,7 @@ func (o *Options) show(parts []status.Partition, nodes []status.Node) error {
 	layout := slices.Clone(o.layout)
 	format.Widen(layout, rows)
 	var out []byte
-	if (o.long || o.every > 0) && !o.noHeader {
+	if (o.long || o.verbose || o.every > 0) && !o.noHeader {
 		out = now.In(s.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
 	}
 	if len(o.clusters) > 0 && !o.noHeader {
@@ -165,7 +171,7 @@ func reservations(ctx context.Context, o *Options, cluster Lister) error {
 	s := o.settings
 	s.Now = o.p.Now().Unix()
 	var out []byte
-	if o.every > 0 || o.long {
+	if o.every > 0 || o.long || o.verbose {
 		out = o.p.Now().In(s.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
 	}
 	_, err = o.p.Out.Write(format.AppendReservations(out, list.Items, o.noHeader, &s))

@@ -2,6 +2,7 @@
 package sprio
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +56,25 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err := o.complete(v); err != nil {
 		return err
 	}
+	if v.Has("verbose") {
+		if err := o.p.Print(settingsText(v)); err != nil {
+			return err
+		}
+	}
 	return run(ctx, o)
+}
+
+// settingsText returns the block of settings that --verbose prints before the list.
+func settingsText(v *option.Values) string {
+	const rule = "-----------------------------\n"
+	given := func(name string) string { return cmp.Or(v.Get(name), "(null)") }
+	jobFlag := 0
+	if v.Has("jobs") {
+		jobFlag = 1
+	}
+	return rule + fmt.Sprintf("format     = %s\njob_flag   = %d\njobs       = %s\npartition  = %s\nusers      = %s\n"+
+		"verbose    = %d\n", given("format"), jobFlag, given("jobs"), given("partition"), given("user"), v.Count("verbose")) +
+		rule + "\n\n"
 }
 
 // complete sets the fields that follow from the options.

@@ -17,7 +17,7 @@ import (
 // complete sets o from the parsed options. It removes words that belong to options from
 // rest.
 func (o *Options) complete(v *option.Values, rest *[]string) error {
-	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
+	o.noHeader, o.long, o.verbose = v.Has("noheader"), v.Has("long"), v.Has("verbose")
 	o.split = v.Has("priority")
 	o.array = v.Has("array") || v.Has("array-unique")
 	o.settings = format.Settings{NoConvert: v.Has("noconvert"), Location: o.p.Now().Location()}

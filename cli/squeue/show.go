@@ -35,12 +35,16 @@ func jobLetter(c byte) bool {
 	return strings.IndexByte(unsortable, c) < 0 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
 }
 
-// head returns the lines in front of a list: the time, the cluster, the headers. As in
-// Slurm, an invalid order is an error at this point.
-func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte) ([]byte, error) {
+// head returns the lines in front of a list that was read at the given time: the time, the
+// number of records, the cluster, the headers. As in Slurm, an invalid order is an error at
+// this point.
+func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte, read int64, records int) ([]byte, error) {
 	var out []byte
-	if (o.long || o.every > 0) && !o.noHeader {
+	if (o.long || o.verbose || o.every > 0) && !o.noHeader {
 		out = now.In(o.settings.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
+	}
+	if o.verbose {
+		out = fmt.Appendf(out, "last_update_time=%d records=%d\n", read, records)
 	}
 	if len(o.clusters) > 0 && !o.noHeader {
 		out = append(out, "CLUSTER: "+o.settings.Cluster+"\n"...)
@@ -74,7 +78,7 @@ func (o *Options) show(got *status.JobList) error {
 	if o.split {
 		rows = format.SplitPartitions(rows)
 	}
-	out, err := o.head(now, o.layout.AppendHeader, badOrder(o.order, jobLetter))
+	out, err := o.head(now, o.layout.AppendHeader, badOrder(o.order, jobLetter), s.Now, len(got.Items))
 	if err != nil {
 		return err
 	}

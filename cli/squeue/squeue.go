@@ -45,6 +45,7 @@ type Options struct {
 
 	noHeader bool
 	long     bool
+	verbose  bool
 	array    bool
 	split    bool       // -P
 	dump     *dump.Form // --json, --yaml; nil: a table
@@ -82,6 +83,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		slurmerr.Print(o.p.Err, "squeue", &slurmerr.Error{Message: "Unrecognized option: " + rest[0]})
 		fmt.Fprint(o.p.Err, set.Usage())
 		return &slurmerr.Error{Code: 1}
+	}
+	if o.verbose {
+		if err := o.p.Print(o.settingsText(v)); err != nil {
+			return err
+		}
 	}
 	return run(ctx, o)
 }

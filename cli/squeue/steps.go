@@ -64,7 +64,8 @@ func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	if s.Now = got.Time; s.Now == 0 {
 		s.Now = o.p.Now().Unix()
 	}
-	out, err := o.head(o.p.Now(), o.stepLayout.AppendHeader, badOrder(o.order, jobLetterOfStep))
+	out, err := o.head(
+		o.p.Now(), o.stepLayout.AppendHeader, badOrder(o.order, jobLetterOfStep), s.Now, len(got.Items))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package srun
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/step"
@@ -9,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // With --verbose, these functions report the progress of a step in Slurm's lines.
@@ -20,13 +23,58 @@ func (r *run) detail(format string, args ...any) {
 	}
 }
 
-// reportJob prints the nodes of the job.
-func (r *run) reportJob() {
-	nodes, cpus := r.o.p.Env("SLURM_JOB_NODELIST"), r.o.p.Env("SLURM_JOB_CPUS_PER_NODE")
-	if nodes != "" && cpus != "" && !r.remote {
-		count := r.o.p.Env("SLURM_JOB_NUM_NODES")
-		r.detail("jobid %d: nodes(%s):`%s', cpu counts: %s", r.req.JobID, count, nodes, eachCounted(cpus))
+// reportOptions prints the options of each part of a step in an existing job, and the nodes of
+// the job.
+func (o *Options) reportOptions(ctx context.Context, parts []*option.Parsed) {
+	if parts[0].Client.Verbose == 0 {
+		return
 	}
+	dir, err := o.p.Dir()
+	if err != nil {
+		dir = "."
+	}
+	for _, p := range parts {
+		fmt.Fprint(o.p.Err, p.Verbose(dir))
+	}
+	o.reportJob(ctx, parts[0].Step.JobID)
+}
+
+// reportJob prints the nodes of a job in a line for each component: from the environment if
+// srun runs in the job, otherwise from the cluster. It prints nothing for a job that is not
+// found, which the request for the step reports.
+func (o *Options) reportJob(ctx context.Context, id int64) {
+	own := o.p.Env("SLURM_JOB_ID") == strconv.FormatInt(id, 10)
+	size, err := strconv.Atoi(o.p.Env("SLURM_HET_SIZE"))
+	switch {
+	case own && err == nil && size > 0:
+		for i := range size {
+			o.reportFromEnv("_HET_GROUP_" + strconv.Itoa(i))
+		}
+	case own:
+		o.reportFromEnv("")
+	default:
+		cluster, err := o.cluster()
+		if err != nil {
+			return
+		}
+		_ = cluster.Events(ctx, id, false, func(e *wire.JobEvent) bool {
+			if e.Welcome != nil {
+				o.reportAllocation(e.Welcome)
+			}
+			return false
+		})
+	}
+}
+
+// reportFromEnv prints the nodes that the variables with the given suffix name.
+func (o *Options) reportFromEnv(suffix string) {
+	nodes, cpus := o.p.Env("SLURM_JOB_NODELIST"+suffix), o.p.Env("SLURM_JOB_CPUS_PER_NODE"+suffix)
+	names, err := hostlist.Expand(nodes)
+	if err != nil || nodes == "" || cpus == "" {
+		return
+	}
+	o.printf("jobid %s: nodes(%d):`%s', cpu counts: %s",
+		o.p.Env("SLURM_JOB_ID"+suffix), len(names), nodes, eachCounted(cpus))
 }
 
 // eachCounted returns counts such as 2(x3),1 with the number of nodes behind each.

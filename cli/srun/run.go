@@ -58,7 +58,6 @@ type sink struct {
 
 // create requests the step and returns when it was created.
 func (r *run) create() error {
-	r.reportJob()
 	if err := r.conn.SendJSON(step.FrameRequest, r.req); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}

@@ -106,6 +106,12 @@ func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string
 	if first.Step.JobID == 0 {
 		return o.allocateAndRun(ctx, parts, args, signals)
 	}
+	return o.runInJob(ctx, parts, signals)
+}
+
+// runInJob runs the step in the job that its options name.
+func (o *Options) runInJob(ctx context.Context, parts []*option.Parsed, signals <-chan os.Signal) error {
+	o.reportOptions(ctx, parts)
 	targets := make([]stepTarget, len(parts))
 	for i, p := range parts {
 		if err := p.ReadNodes(o.p.ReadFile); err != nil {

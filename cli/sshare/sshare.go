@@ -94,6 +94,9 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if v.Has("verbose") {
+		o.reportRequest(v, c)
+	}
 	list, err := c.Shares(ctx)
 	if err != nil {
 		return err
@@ -129,17 +132,39 @@ func helpFormat() string {
 	return b.String()
 }
 
+// reportRequest prints the users and accounts of which the shares are shown.
+func (o *Options) reportRequest(v *option.Values, c Cluster) {
+	for _, list := range []struct {
+		title string
+		names []string
+	}{{"Users", o.users(v, c)}, {"Accounts", v.All("accounts")}} {
+		if len(list.names) == 0 {
+			list.names = []string{"all"}
+		}
+		fmt.Fprintf(o.p.Err, "%s requested:\n", list.title)
+		for _, name := range list.names {
+			fmt.Fprintf(o.p.Err, "\t: %s\n", name)
+		}
+	}
+}
+
+// users returns the users whose shares are shown: by default the caller; none: all.
+func (o *Options) users(v *option.Values, c Cluster) []string {
+	users := v.All("users")
+	if len(users) > 0 || v.Has("all") {
+		return users
+	}
+	me := c.User()
+	if me == "" && o.p.UID == 0 {
+		me = "root"
+	}
+	return []string{me}
+}
+
 // wanted returns the requested lines: by default every account and the caller.
 func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
-	users, accounts := v.All("users"), v.All("accounts")
+	users, accounts := o.users(v, c), v.All("accounts")
 	only := v.Has("Users")
-	if len(users) == 0 && !v.Has("all") {
-		me := c.User()
-		if me == "" && o.p.UID == 0 {
-			me = "root"
-		}
-		users = []string{me}
-	}
 	every := v.Has("all") || len(v.All("users")) == 0 && len(accounts) > 0 && only
 	least := -1
 	var out []status.Share

@@ -172,7 +172,7 @@ func check(t *testing.T, name, help string) {
 		if !ok || l[0] != ' ' || strings.Contains(l, "not possible") {
 			continue
 		}
-		word := "--" + strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("=[ \n", r) })[0]
+		word := "--" + strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("=[: \n", r) })[0]
 		// Long lines of the help text continue on the next one.
 		if o := find(name, word[2:]); o == nil || refused(name, o) {
 			continue

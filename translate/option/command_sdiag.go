@@ -9,4 +9,4 @@ var Sdiag = &CommandOptions{Name: "sdiag", Interspersed: true, Options: append([
 	{Name: "reset", Short: 'r', Help: "reset the counters (operators only)"},
 	{Name: "sort-by-time", Short: 't', Help: "sort requests by total time"},
 	{Name: "sort-by-time2", Short: 'T', Help: "sort requests by average time"},
-}, commonShort('h', 0)...)}
+}, commonShort('h', 0)[1:]...)} // there is no --verbose

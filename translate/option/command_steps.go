@@ -32,15 +32,16 @@ var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: 
 }, common()...)}
 
 // Sstat is the table of sstat's options.
-var Sstat = &CommandOptions{Name: "sstat", Terse: true, Args: "", Options: append([]*Option{
-	{Name: "allsteps", Short: 'a', Help: "show all steps of a job, and its batch script"},
-	{Name: "helpformat", Short: 'e', Help: "list the fields"},
-	{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "jobs or steps (12, 12.0, 12.batch)"},
-	{Name: "noconvert", Help: "do not convert units (2048M, not 2G)"},
-	{Name: "noheader", Short: 'n', Help: "no header line"},
-	{Name: "format", Short: 'o', Aliases: []string{"fields"}, Arg: RequiredArg, Meta: "FIELDS", Env: "SSTAT_FORMAT",
-		Help: "fields: NAME[%WIDTH],..."},
-	{Name: "parsable", Short: 'p', Help: "end each field with |"},
-	{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
-	{Name: "pidformat", Short: 'i', Help: "show the processes of each step on each node"},
-}, commonShort('h', 0)...)}
+var Sstat = &CommandOptions{Name: "sstat", Terse: true,
+	Opening: "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:", Colon: ":", Options: append([]*Option{
+		{Name: "allsteps", Short: 'a', Help: "show all steps of a job, and its batch script"},
+		{Name: "helpformat", Short: 'e', Help: "list the fields"},
+		{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "jobs or steps (12, 12.0, 12.batch)"},
+		{Name: "noconvert", Help: "do not convert units (2048M, not 2G)"},
+		{Name: "noheader", Short: 'n', Help: "no header line"},
+		{Name: "format", Short: 'o', Aliases: []string{"fields"}, Arg: RequiredArg, Meta: "FIELDS", Env: "SSTAT_FORMAT",
+			Help: "fields: NAME[%WIDTH],..."},
+		{Name: "parsable", Short: 'p', Help: "end each field with |"},
+		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
+		{Name: "pidformat", Short: 'i', Help: "show the processes of each step on each node"},
+	}, commonShort('h', 0)...)}

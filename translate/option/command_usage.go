@@ -1,26 +1,27 @@
 package option
 
 // Sshare is the table of sshare's options.
-var Sshare = &CommandOptions{Name: "sshare", Interspersed: true, Options: []*Option{
-	{Name: "accounts", Short: 'A', Arg: RequiredArg, Meta: "NAMES", Help: "only these accounts"},
-	{Name: "all", Short: 'a', Help: "all users"},
-	{Name: "helpformat", Short: 'e', Help: "list the fields of --format"},
-	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FIELDS", Help: "fields: Account,User%20,..."},
-	{Name: "help", Help: "print this help"},
-	{Name: "long", Short: 'l', Help: "more fields"},
-	{Name: "clusters", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Status: Refused,
-		Reason: "set KUBECONFIG to select a cluster", Help: "another cluster"},
-	{Name: "partition", Short: 'm', Help: "show the partition of associations"},
-	{Name: "noheader", Short: 'n', Aliases: []string{"noheaders"}, Help: "no header line"},
-	{Name: "no-header", Short: 'h', Help: "no header line"},
-	{Name: "parsable", Short: 'p', Help: "end each field with |"},
-	{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
-	{Name: "users", Short: 'u', Aliases: []string{"uid"}, Arg: RequiredArg, Meta: "NAMES", Help: "only these users"},
-	{Name: "Users", Short: 'U', Help: "only users, no accounts"},
-	{Name: "usage", Help: "print a short usage message"},
-	{Name: "verbose", Short: 'v', Help: "increase verbosity"},
-	{Name: "version", Short: 'V', Help: "print the version"},
-}}
+var Sshare = &CommandOptions{Name: "sshare", Interspersed: true,
+	Opening: "Usage:  sshare [OPTION]\n  Valid OPTIONs are:", Joint: " or ", Options: []*Option{
+		{Name: "accounts", Short: 'A', Arg: RequiredArg, Meta: "NAMES", Help: "only these accounts"},
+		{Name: "all", Short: 'a', Help: "all users"},
+		{Name: "helpformat", Short: 'e', Help: "list the fields of --format"},
+		{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FIELDS", Help: "fields: Account,User%20,..."},
+		{Name: "help", Help: "print this help"},
+		{Name: "long", Short: 'l', Help: "more fields"},
+		{Name: "clusters", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Status: Refused,
+			Reason: "set KUBECONFIG to select a cluster", Help: "another cluster"},
+		{Name: "partition", Short: 'm', Help: "show the partition of associations"},
+		{Name: "noheader", Short: 'n', Aliases: []string{"noheaders"}, Help: "no header line"},
+		{Name: "no-header", Short: 'h', Help: "no header line"},
+		{Name: "parsable", Short: 'p', Help: "end each field with |"},
+		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
+		{Name: "users", Short: 'u', Aliases: []string{"uid"}, Arg: RequiredArg, Meta: "NAMES", Help: "only these users"},
+		{Name: "Users", Short: 'U', Help: "only users, no accounts"},
+		{Name: "usage", Help: "print a short usage message"},
+		{Name: "verbose", Short: 'v', Help: "increase verbosity"},
+		{Name: "version", Short: 'V', Help: "print the version"},
+	}}
 
 // Seff is the table of seff's options.
 var Seff = &CommandOptions{Name: "seff", Args: "JOBID", Interspersed: true, Options: []*Option{
@@ -32,6 +33,7 @@ var Seff = &CommandOptions{Name: "seff", Args: "JOBID", Interspersed: true, Opti
 
 // Sreport is the table of sreport's options.
 var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VALUE...]", Interspersed: true,
+	Opening: "sreport [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:", Joint: " or ", Colon: ":",
 	Options: []*Option{
 		{Name: "all_clusters", Short: 'a', Help: "all clusters; there is one"},
 		{Name: "federation", Status: Refused, Reason: noFederation, Help: "all clusters of a federation"},

@@ -2,7 +2,6 @@ package option
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,6 +21,11 @@ type CommandOptions struct {
 	Interspersed bool
 	// Terse: the error about an unknown option does not mention --help.
 	Terse bool
+	// Opening are the first lines of the help text; empty: the usual usage line.
+	Opening string
+	// Joint stands between an option's letter and its name in the help text, and Colon
+	// behind them, in the commands that have an Opening; empty: a comma, and nothing.
+	Joint, Colon string
 }
 
 // Values are the options that were given, by long name.
@@ -157,88 +161,6 @@ func (c *CommandOptions) Warnings(v *Values) []string {
 		}
 	}
 	return list
-}
-
-// Help returns the text of --help.
-func (c *CommandOptions) Help() string {
-	var b strings.Builder
-	b.WriteString(c.usageLine() + "\n")
-	for _, o := range c.Options {
-		left := "      "
-		if o.Short != 0 {
-			left = fmt.Sprintf("  -%c, ", o.Short)
-		}
-		fmt.Fprintf(&b, "%-34s %s\n", left+"--"+o.Name+o.argument("="), o.help())
-	}
-	if verbs := VerbsOf(c.Name); verbs != nil {
-		b.WriteString("\nCommands:\n")
-		for _, v := range verbs {
-			fmt.Fprintf(&b, "  %-40s %s\n", v.Usage, v.Help)
-		}
-	}
-	return b.String()
-}
-
-// argument returns the option's value as help texts show it. sep stands between
-// the name and a required value.
-func (o *Option) argument(sep string) string {
-	switch o.Arg {
-	case RequiredArg:
-		return sep + o.Meta
-	case OptionalArg:
-		return "[=" + o.Meta + "]"
-	}
-	return ""
-}
-
-// help returns the option's help line, with a note if the option has no effect.
-func (o *Option) help() string {
-	switch o.Status {
-	case Refused:
-		return o.Help + " (not possible here: " + o.Reason + ")"
-	case Warned:
-		return o.Help + " (no effect: " + o.Reason + ")"
-	}
-	return o.Help
-}
-
-func (c *CommandOptions) usageLine() string {
-	return strings.TrimSpace(fmt.Sprintf("Usage: %s [OPTIONS] %s", c.Name, c.Args))
-}
-
-// Usage returns the text of --usage: every option in one paragraph.
-func (c *CommandOptions) Usage() string {
-	var words []string
-	for _, o := range c.Options {
-		if o.Status == Refused {
-			continue
-		}
-		name := "--" + o.Name + o.argument("=")
-		if o.Short != 0 && o.Arg != OptionalArg {
-			name = "-" + string(rune(o.Short)) + o.argument(" ")
-		}
-		words = append(words, "["+name+"]")
-	}
-	if c.Args != "" {
-		words = append(words, c.Args)
-	}
-	return fold("Usage: "+c.Name, words)
-}
-
-// fold returns the heading and the words in lines of at most 78 columns.
-func fold(heading string, words []string) string {
-	var b strings.Builder
-	b.WriteString(heading)
-	column := len(heading)
-	for _, w := range words {
-		if column+1+len(w) > 78 {
-			b.WriteString("\n" + strings.Repeat(" ", len(heading)))
-			column = len(heading)
-		}
-		b.WriteString(" " + w)
-		column += 1 + len(w)
-	}
-	return b.String() + "\n"
 }
 
 // common returns the options that every command has.

@@ -69,6 +69,9 @@ func (p *Parsed) Environment(env []string) error {
 		return nil
 	}
 	_, p.insideJob = vars["SLURM_JOB_ID"]
+	if p.Command == Srun {
+		p.jobNodes = vars["SLURM_JOB_NODELIST"]
+	}
 	p.switchesWait = switchesWait(vars[p.Command.envPrefix()+"WAIT4SWITCH"])
 	for _, o := range table {
 		if o.In&p.Command == 0 {

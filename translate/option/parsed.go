@@ -48,6 +48,7 @@ type Parsed struct {
 	from      Source
 	applied   []appliedOption
 	insideJob bool
+	jobNodes  string // of the job in which srun runs, folded; empty: none
 	// switchesWait is the wait of --switches without a time, in seconds, from the
 	// environment (SBATCH_WAIT4SWITCH and its equivalents).
 	switchesWait int32

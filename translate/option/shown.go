@@ -23,7 +23,7 @@ func (p *Parsed) Defined(dir string) []Shown {
 	var out []Shown
 	for name, g := range p.Given {
 		o := Lookup(p.Command, name)
-		if o == nil {
+		if o == nil || name == "het-group" { // which Slurm's commands do not show
 			continue
 		}
 		text := g.Value
@@ -38,8 +38,19 @@ func (p *Parsed) Defined(dir string) []Shown {
 		}
 		out = append(out, Shown{name, text})
 	}
-	slices.SortFunc(out, func(a, b Shown) int { return strings.Compare(a.Name, b.Name) })
+	if p.jobNodes != "" { // Slurm's option for them has no name
+		out = append(out, Shown{"(null)", p.jobNodes})
+	}
+	slices.SortFunc(out, func(a, b Shown) int { return strings.Compare(shownKey(a.Name), shownKey(b.Name)) })
 	return out
+}
+
+// shownKey returns the name by which an option is sorted among those that are shown.
+func shownKey(name string) string {
+	if name == "jobid" {
+		return "job-id"
+	}
+	return name
 }
 
 // Verbose returns the lines of Defined with the command's name in front, or "" if
