@@ -86,6 +86,9 @@ func parseIDs(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
 		for _, id := range value.SplitJobs(arg) {
+			if line := badTasks(id); line != "" {
+				return nil, slurmerr.New(slurmerr.Refused, format.Escape(line)+"\nInvalid job id "+format.Escape(id))
+			}
 			number := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
 			if !jobID.MatchString(id) && !stepID.MatchString(id) || strings.Trim(number, "0") == "" {
 				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", format.Escape(id))
@@ -97,6 +100,16 @@ func parseIDs(args []string) ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// badTasks returns the error about an invalid range among the tasks of an array, or "".
+func badTasks(id string) string {
+	_, tasks, found := strings.Cut(id, "_[")
+	if !found {
+		return ""
+	}
+	_, err := hostlist.Expand("[" + tasks)
+	return hostlist.RangeError(err)
 }
 
 // parseStates parses the values of --state.

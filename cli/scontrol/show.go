@@ -124,10 +124,18 @@ func (o *Options) hostnames(lists []string) error {
 	}
 	names, err := o.expand(list)
 	if err != nil {
+		o.reportRange(err)
 		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", format.Escape(list))
-		return nil //nolint:nilerr // Slurm says so, and ends well
+		return nil // Slurm says so, and ends well
 	}
 	return o.p.Print(strings.Join(names, "\n") + "\n")
+}
+
+// reportRange prints the error about an invalid range in a host list, if that was the error.
+func (o *Options) reportRange(err error) {
+	if line := hostlist.RangeError(err); line != "" {
+		slurmerr.Print(o.p.Err, "scontrol", &slurmerr.Error{Message: format.Escape(line)})
+	}
 }
 
 // expand reads a host list, or the file with one that an absolute path names.
@@ -153,7 +161,8 @@ func (o *Options) hostlist(lists []string, sorted bool) error {
 	list := strings.Join(lists, ",")
 	names, err := o.expand(list)
 	if err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid hostlist: %s", format.Escape(list))
+		o.reportRange(err)
+		return plain("Invalid hostlist: %s", format.Escape(list))
 	}
 	if sorted {
 		hostlist.SortHosts(names)
@@ -316,7 +325,11 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	wanted, err := hostlist.Expand(first(ids))
 	if err != nil {
-		return o.notFound("Node", first(ids))
+		if hostlist.RangeError(err) == "" {
+			return o.notFound("Node", first(ids))
+		}
+		o.reportRange(err)
+		return plain("unable to parse node list %s", format.Escape(first(ids)))
 	}
 	s := o.settings(0)
 	out := o.recordsLine(s, len(list.Items), false)

@@ -38,6 +38,10 @@ func (o *Options) complete(v *option.Values) (err error) {
 	}
 	if text := v.Get("nodes"); text != "" {
 		if o.nodes, err = hostlist.Expand(text); err != nil {
+			if line := hostlist.RangeError(err); line != "" {
+				return slurmerr.New(slurmerr.Refused,
+					format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodes")
+			}
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
 	}

@@ -141,6 +141,10 @@ func nodes(text string) ([]string, error) {
 		return nil, nil
 	}
 	list, err := hostlist.Expand(text)
+	if line := hostlist.RangeError(err); line != "" {
+		return nil, slurmerr.New(slurmerr.Refused,
+			format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodelist")
+	}
 	if err != nil {
 		return nil, slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", format.Escape(text))
 	}

@@ -4,6 +4,7 @@
 package hostlist
 
 import (
+	"errors"
 	"iter"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ const (
 type Error struct {
 	Text   string // the whole expression
 	Detail string // what is wrong; empty: the syntax as a whole
+	ranged bool   // Detail is about a range
 }
 
 func (e *Error) Error() string {
@@ -27,6 +29,15 @@ func (e *Error) Error() string {
 		return "Invalid hostlist: " + e.Text
 	}
 	return "Invalid hostlist: " + e.Text + " (" + e.Detail + ")"
+}
+
+// RangeError returns the line that Slurm's commands print about an invalid range before their
+// own message about the list, or "" if err is not about a range.
+func RangeError(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok && e.ranged {
+		return "_parse_single_range: " + e.Detail
+	}
+	return ""
 }
 
 // Expand returns the names that text stands for, in order and with duplicates. Zero
@@ -95,7 +106,7 @@ func expandTerm(names []string, text, term string) ([]string, error) {
 		return append(names, e.name), nil
 	}
 	if e.hosts+len(names) > maxHosts {
-		return nil, &Error{text, "too many hosts"}
+		return nil, &Error{Text: text, Detail: "too many hosts"}
 	}
 	heads := []string{""}
 	last := len(e.segments) - 1
@@ -116,18 +127,18 @@ func parseTerm(text, term string) (expression, error) {
 			break
 		}
 		if strings.IndexByte(rest[:open], ']') >= 0 {
-			return e, &Error{text, "unexpected ] in " + term}
+			return e, &Error{Text: text, Detail: "unexpected ] in " + term}
 		}
 		end := strings.IndexByte(rest[open:], ']')
 		if end < 0 {
-			return e, &Error{text, "missing ] in " + term}
+			return e, &Error{Text: text, Detail: "missing ] in " + term}
 		}
 		spans, count, err := parseBracket(text, rest[open+1:open+end])
 		if err != nil {
 			return e, err
 		}
 		if e.hosts *= count; e.hosts > maxHosts {
-			return e, &Error{text, "too many hosts"}
+			return e, &Error{Text: text, Detail: "too many hosts"}
 		}
 		e.segments = append(e.segments, segment{rest[:open], spans})
 		rest = rest[open+end+1:]
@@ -137,7 +148,7 @@ func parseTerm(text, term string) (expression, error) {
 	}
 	// As in Slurm, the last bracket ends the term, and a plain name has none.
 	if len(rest) != len(term) || strings.ContainsRune(rest, ']') {
-		return e, &Error{text, ""}
+		return e, &Error{Text: text}
 	}
 	return e, nil
 }
@@ -183,20 +194,20 @@ func (s *segment) tails() iter.Seq[string] {
 func parseBracket(text, body string) (spans []span, count int, err error) {
 	for part := range strings.SplitSeq(body, ",") {
 		lo, hi, found := strings.Cut(part, "-")
-		if !found {
+		if !found || hi == "" { // as in Slurm, 3- is 3
 			hi = lo
 		}
 		first, ok1 := number(lo)
 		last, ok2 := number(hi)
 		if !ok1 || !ok2 || last < first {
-			return nil, 0, &Error{text, "Invalid range: `" + part + "'"}
+			return nil, 0, &Error{Text: text, Detail: "Invalid range: `" + part + "'", ranged: true}
 		}
 		if last-first >= maxRange {
-			return nil, 0, &Error{text, "Too many hosts in range `" + part + "'"}
+			return nil, 0, &Error{Text: text, Detail: "Too many hosts in range `" + part + "'", ranged: true}
 		}
 		spans = append(spans, span{first, last, len(lo)})
 		if count += int(last - first + 1); count > maxHosts {
-			return nil, 0, &Error{text, "too many hosts"}
+			return nil, 0, &Error{Text: text, Detail: "too many hosts"}
 		}
 	}
 	return spans, count, nil

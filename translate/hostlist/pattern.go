@@ -40,7 +40,7 @@ func ParsePattern(texts ...string) (*Pattern, error) {
 				e.segments[i].spans = mergeSpans(e.segments[i].spans)
 			}
 			if ranges > MaxBrackets {
-				return nil, &Error{term, "too many ranges"}
+				return nil, &Error{Text: term, Detail: "too many ranges"}
 			}
 			head := e.segments[0].literal
 			p.terms[head] = append(p.terms[head], e.segments)

@@ -81,8 +81,9 @@ func memory(field func(*Parsed) **int64) setter {
 }
 
 // hosts returns a setter of a list of node names. The names may also be in a file,
-// which ReadNodes reads. stepError is a step's error about an invalid list.
-func hosts(stepError string, field func(*Parsed) *[]string) setter {
+// which ReadNodes reads. stepError is a step's error about an invalid list. required: the
+// nodes are those that the job must have, about which Slurm's message is another one.
+func hosts(stepError string, required bool, field func(*Parsed) *[]string) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		if strings.Contains(v, "/") { // the path of a file
 			return nil
@@ -90,6 +91,9 @@ func hosts(stepError string, field func(*Parsed) *[]string) setter {
 		names, err := hostlist.Expand(v)
 		if err != nil {
 			p.badHosts = stepError
+			if line := hostlist.RangeError(err); line != "" && required {
+				return p.refuseLater(slurmerr.New(slurmerr.Refused, line+"\nmemory allocation failure"))
+			}
 			return p.refuseLater(p.submission("Invalid node name specified"))
 		}
 		*field(p) = names
