@@ -73,8 +73,8 @@ func settingsText(v *option.Values) string {
 		jobFlag = 1
 	}
 	return rule + fmt.Sprintf("format     = %s\njob_flag   = %d\njobs       = %s\npartition  = %s\nusers      = %s\n"+
-		"verbose    = %d\n", given("format"), jobFlag, given("jobs"), given("partition"), given("user"), v.Count("verbose")) +
-		rule + "\n\n"
+		"verbose    = %d\n",
+		given("format"), jobFlag, given("jobs"), given("partition"), given("user"), v.Count("verbose")) + rule + "\n\n"
 }
 
 // complete sets the fields that follow from the options.

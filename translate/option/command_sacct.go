@@ -4,7 +4,8 @@ const noCompletion = "accounting records are in a database, not in a file"
 
 // Sacct is the table of sacct's options.
 var Sacct = &CommandOptions{Name: "sacct", Interspersed: true, Terse: true,
-	Opening: "sacct [<OPTION>]\n     Valid <OPTION> values are:", Colon: ":", Options: []*Option{
+	Opening: "sacct [<OPTION>]\n     Valid <OPTION> values are:",
+	Colon:   ":", Options: []*Option{
 		{Name: "allusers", Short: 'a', Help: "jobs of all users"},
 		{Name: "accounts", Short: 'A', Aliases: []string{"account"}, Arg: RequiredArg, Meta: "NAMES",
 			Help: "only jobs of these accounts"},

@@ -4,7 +4,8 @@ const sacctmgrArgs = "[add|modify|delete|show|dump|load] ENTITY [KEY=VALUE...]"
 
 // Sacctmgr is the table of sacctmgr's options.
 var Sacctmgr = &CommandOptions{Name: "sacctmgr", Args: sacctmgrArgs, Interspersed: true,
-	Opening: "sacctmgr [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:", Joint: " or ", Colon: ":", Options: []*Option{
+	Opening: "sacctmgr [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:",
+	Joint:   " or ", Colon: ":", Options: []*Option{
 		{Name: "associations", Short: 's', Help: "list the associations of users or accounts too"},
 		{Name: "help", Short: 'h', Help: "print this help"},
 		{Name: "immediate", Short: 'i', Help: "make changes without confirmation"},

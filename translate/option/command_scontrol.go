@@ -2,7 +2,8 @@ package option
 
 // Scontrol is the table of scontrol's options; its commands are in ScontrolVerbs.
 var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]",
-	Opening: "scontrol [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:", Options: []*Option{
+	Opening: "scontrol [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:",
+	Options: []*Option{
 		{Name: "all", Short: 'a', Env: "SCONTROL_ALL", Help: "include hidden partitions and their jobs"},
 		{Name: "details", Short: 'd', Help: "more details of each job"},
 		{Name: "help", Short: 'h', Help: "print this help"},
@@ -15,7 +16,8 @@ var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]",
 		{Name: "usage", Help: "print a short usage message"},
 		{Name: "clusters", Short: 'M', Aliases: []string{"cluster"}, Arg: RequiredArg, Meta: "NAMES",
 			Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
-		{Name: "federation", Env: "SCONTROL_FEDERATION", Help: "all clusters of a federation; here the same as --local"},
+		{Name: "federation", Env: "SCONTROL_FEDERATION",
+			Help: "all clusters of a federation; here the same as --local"},
 		{Name: "sibling", Env: "SCONTROL_SIB", Help: "sibling jobs of a federation; there are none"},
 		{Name: "uid", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused,
 			Reason: "use the credentials of that user", Help: "act as another user"},

@@ -33,7 +33,8 @@ var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: 
 
 // Sstat is the table of sstat's options.
 var Sstat = &CommandOptions{Name: "sstat", Terse: true,
-	Opening: "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:", Colon: ":", Options: append([]*Option{
+	Opening: "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:",
+	Colon:   ":", Options: append([]*Option{
 		{Name: "allsteps", Short: 'a', Help: "show all steps of a job, and its batch script"},
 		{Name: "helpformat", Short: 'e', Help: "list the fields"},
 		{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "jobs or steps (12, 12.0, 12.batch)"},

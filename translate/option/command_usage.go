@@ -2,7 +2,8 @@ package option
 
 // Sshare is the table of sshare's options.
 var Sshare = &CommandOptions{Name: "sshare", Interspersed: true,
-	Opening: "Usage:  sshare [OPTION]\n  Valid OPTIONs are:", Joint: " or ", Options: []*Option{
+	Opening: "Usage:  sshare [OPTION]\n  Valid OPTIONs are:",
+	Joint:   " or ", Options: []*Option{
 		{Name: "accounts", Short: 'A', Arg: RequiredArg, Meta: "NAMES", Help: "only these accounts"},
 		{Name: "all", Short: 'a', Help: "all users"},
 		{Name: "helpformat", Short: 'e', Help: "list the fields of --format"},
@@ -16,7 +17,8 @@ var Sshare = &CommandOptions{Name: "sshare", Interspersed: true,
 		{Name: "no-header", Short: 'h', Help: "no header line"},
 		{Name: "parsable", Short: 'p', Help: "end each field with |"},
 		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
-		{Name: "users", Short: 'u', Aliases: []string{"uid"}, Arg: RequiredArg, Meta: "NAMES", Help: "only these users"},
+		{Name: "users", Short: 'u', Aliases: []string{"uid"}, Arg: RequiredArg, Meta: "NAMES",
+			Help: "only these users"},
 		{Name: "Users", Short: 'U', Help: "only users, no accounts"},
 		{Name: "usage", Help: "print a short usage message"},
 		{Name: "verbose", Short: 'v', Help: "increase verbosity"},
@@ -33,7 +35,8 @@ var Seff = &CommandOptions{Name: "seff", Args: "JOBID", Interspersed: true, Opti
 
 // Sreport is the table of sreport's options.
 var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VALUE...]", Interspersed: true,
-	Opening: "sreport [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:", Joint: " or ", Colon: ":",
+	Opening: "sreport [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:",
+	Joint:   " or ", Colon: ":",
 	Options: []*Option{
 		{Name: "all_clusters", Short: 'a', Help: "all clusters; there is one"},
 		{Name: "federation", Status: Refused, Reason: noFederation, Help: "all clusters of a federation"},
