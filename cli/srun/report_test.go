@@ -69,3 +69,30 @@ func TestAllocationIsReported(t *testing.T) {
 		t.Errorf("said %q, want %q", said.String(), want)
 	}
 }
+
+// TestRepeatedNodesAreReported checks what srun says in a job of three nodes about a list that
+// names some of them several times, as Slurm 22.05.8 does.
+func TestRepeatedNodesAreReported(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-O", "-n4", "-w", "n2,n1,n1,n1", "true"}, "error: Required nodelist includes more nodes than permitted by " +
+			"max-node count (4 > 3). Eliminating nodes from the nodelist."},
+		{[]string{"-N2", "-O", "-n4", "-w", "n1,n1,n2", "true"}, "error: Required nodelist includes more nodes than " +
+			"permitted by max-node count (3 > 2). Eliminating nodes from the nodelist."},
+		{[]string{"-n2", "-w", "n1,n1", "true"}, ""},
+		{[]string{"-n1", "-w", "n1,n2", "true"}, ""},
+		{[]string{"-m", "arbitrary", "-n4", "-O", "-w", "n1,n1,n2,n2", "true"}, ""},
+	} {
+		p, err := option.Parse(option.Srun, c.args, []string{"SLURM_JOB_ID=12", "SLURM_JOB_NUM_NODES=3", "SLURM_NTASKS=3"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := shape(p)
+		lines, err := checkNodes(p, &s)
+		if got := strings.Join(lines, "\n"); err != nil || got != c.want {
+			t.Errorf("%v: %q, %v, want %q", c.args, got, err, c.want)
+		}
+	}
+}

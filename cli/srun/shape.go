@@ -86,7 +86,8 @@ func gpus(p *option.Parsed, s *step.Shape) {
 func gpuCount(n int64) int32 { return int32(min(n, 1<<20)) }
 
 // checkNodes returns an error if a node is both requested and excluded. It shortens a
-// node list that is longer than the number of nodes.
+// node list that is longer than the number of nodes. If that number is the job's, a longer
+// list only names nodes more than once.
 func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) {
 	for _, name := range s.NodeList {
 		if slices.Contains(s.Exclude, name) {
@@ -94,12 +95,18 @@ func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) 
 				"Requested node %s is also in the excluded list.\nJob not submitted.", name)
 		}
 	}
-	most := int(s.MaxNodes)
-	if p.Given["nodes"].From == option.FromCommandLine && most > 0 && len(s.NodeList) > most {
+	most, given := int(s.MaxNodes), p.Given["nodes"].From == option.FromCommandLine
+	if !given {
+		most = int(max(p.Job.Shape.MinNodes, p.Job.Shape.MaxNodes))
+	}
+	arbitrary := strings.HasPrefix(s.Distribution, "arbitrary")
+	if most > 0 && len(s.NodeList) > most && p.Has("nodes") && (given || !arbitrary) {
 		warnings = append(warnings, fmt.Sprintf(
 			"error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
 				"Eliminating nodes from the nodelist.", len(s.NodeList), most))
-		s.NodeList = s.NodeList[:most]
+		if given {
+			s.NodeList = s.NodeList[:most]
+		}
 	}
 	return warnings, nil
 }

@@ -173,7 +173,8 @@ func (b *batch) start() error {
 		return err
 	}
 	if err := launch.CheckDir(dir); err != nil {
-		b.files.writeLine(fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, err))
+		line := fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, err)
+		b.files.writeLine(line + "\n" + line) // as in Slurm, once for the step and once for its task
 		dir = "/tmp"
 	}
 	if inside := a.job.Batch.Container["workdir"]; inside != "" {

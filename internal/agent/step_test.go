@@ -68,7 +68,8 @@ var stepTests = []struct{ command, want string }{
 	{`srun -N1 -n1 --chdir /usr pwd`, "/usr\nrc=0"},
 	{
 		`srun -N1 -n1 -D /nonexist pwd`,
-		"/tmp\nrc=0\nslurmstepd: error: couldn't chdir to `/nonexist': No such file or directory: going to /tmp instead",
+		"/tmp\nrc=0\nslurmstepd: error: couldn't chdir to `/nonexist': No such file or directory: going to /tmp instead\n" +
+			"slurmstepd: error: couldn't chdir to `/nonexist': No such file or directory: going to /tmp instead",
 	},
 	{`echo hello | srun -l cat`, "0: hello\n1: hello\n2: hello\nrc=0"},
 	{`echo hello | srun -l -i none cat`, "rc=0"},

@@ -109,14 +109,15 @@ func (t *tasks) has(id uint32) bool {
 }
 
 // setDir sets the working directory: the requested one, or /tmp with Slurm's
-// message if that cannot be entered.
+// message if that cannot be entered: once for the node and once for each task.
 func (t *tasks) setDir() {
 	t.dir = t.launch.Command.Dir
 	err := CheckDir(t.dir)
 	if err == nil {
 		return
 	}
-	t.notice(fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", t.dir, err))
+	line := fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", t.dir, err)
+	t.notice(strings.Repeat(line, 1+len(t.tasks)))
 	t.dir = "/tmp"
 }
 
