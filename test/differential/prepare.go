@@ -21,23 +21,24 @@ type queued struct {
 }
 
 // queue has a job of each state and reason that can be had on purpose. {NAME} in args is
-// the id of an earlier job.
+// the id of an earlier job. Different nice values give jobs different priorities, so that
+// both systems list them in the same order.
 var queue = []queued{
 	{"done", false, "-J done --wrap true", "COMPLETED"},
 	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
 	{"running", false, "-J run -w n1 -n2 -t600 --wrap sleep·36000", "RUNNING"},
-	{"steps", false, "-J steps -w n2 -n2 -t600 --nice=300 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
-	{"theirs", true, "-J theirs -w n3 -t600 -n2 --nice=3000 --wrap sleep·36000", "RUNNING"},
+	{"steps", false, "-J steps -w n2 -n2 -t600 --nice=50 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
+	{"theirs", true, "-J theirs -w n3 -t600 -n2 --nice=300 --wrap sleep·36000", "RUNNING"},
 	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
 	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
-	{"dependent", false, "-d afterok:{running} --nice=400 -J dependent --wrap true", "PENDING"},
-	{"never", false, "-d afterok:{failed} --nice=600 --kill-on-invalid-dep=no -J never --wrap true", "PENDING"},
+	{"dependent", false, "-d afterok:{running} --nice=20 -J dependent --wrap true", "PENDING"},
+	{"never", false, "-d afterok:{failed} --nice=40 --kill-on-invalid-dep=no -J never --wrap true", "PENDING"},
 	{"array", false, "-H -a 0-5%2 -J array --wrap true", "PENDING"},
 	{"het", false, "-H -J het -n1 : -N2 --wrap true", "PENDING"},
 	{"account", false, "-H -A other -J other -C fast&red -x n2 --nice=5 --wrap true", "PENDING"},
 	{"heldtheirs", true, "-H -J theirs2 -q normal --mail-type=END --wrap true", "PENDING"},
-	{"resources", false, "-w n3 --exclusive --nice=200 -J big -t60 --wrap true", "PENDING"},
+	{"resources", false, "-w n3 --exclusive --nice=10 -J big -t60 --wrap true", "PENDING"},
 }
 
 // onBoth runs f for both systems at the same time.
