@@ -116,7 +116,7 @@ func TestNormalForm(t *testing.T) {
 		{"sbatch", "", "1041", "N+1_"},
 		{"squeue", "", "1020_[0-5] 1003.batch 1003.5", "J11__[0-5] J2__.batch J2__.5"},
 		{"sprio", "", "  1003   0.0123  12", " J#__ # #"},
-		{"scontrol", "show job", "   Priority=77 NumNodes=1 Features=a b", "Priority=*|NumNodes=1|Features=a b"},
+		{"scontrol", "show job", "   Priority=77 SchedNodeList=n1 NumNodes=1 Features=a b", "Priority=*|NumNodes=1|Features=a b"},
 		{"squeue", "", "/opt/bin/squeue: x", "squeue: x"},
 	} {
 		n := &normalizer{side: s, fresh: "1040", command: c.command, command2: c.args}

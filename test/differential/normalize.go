@@ -25,7 +25,7 @@ var (
 	record = regexp.MustCompile(` +([A-Z][A-Za-z0-9/:]*=)`)
 	// hostFacts are keys of scontrol show whose values belong to the machine or to the moment.
 	hostFacts = regexp.MustCompile(`^(BootTime|SlurmdStartTime|LastBusyTime|CPULoad|FreeMem|OS|Version|Port|NodeAddr|` +
-		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|TmpDisk|BatchHost|AccrueTime|Scheduler|SchedNodeList)=.*`)
+		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|TmpDisk|BatchHost|AccrueTime|Scheduler)=.*`)
 	digits = regexp.MustCompile(`\d+(\.\d+)?`)
 	spaces = regexp.MustCompile(`  +|-{3,}`)
 )
@@ -59,7 +59,7 @@ func (n *normalizer) lines(text string) []string {
 func (n *normalizer) record(l string) []string {
 	var out []string
 	for f := range strings.SplitSeq(record.ReplaceAllString(l, "\n$1"), "\n") {
-		if f == "" {
+		if f == "" || strings.HasPrefix(f, "SchedNodeList=") { // there is one only once the job is planned
 			continue
 		}
 		out = append(out, n.ids(hostFacts.ReplaceAllString(f, "$1=*")))
