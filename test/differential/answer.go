@@ -53,7 +53,8 @@ func (p *pair) answer(s *side, c *call) answer {
 		o := s.run(u, nil, "", "sbatch", "-H", "--parsable", "-b", "now+1day", "-J", "fresh", "-n2", "--wrap", "true")
 		fresh = strings.TrimSpace(o.out)
 	}
-	o := s.run(u, p.substitute(s, c.variables(), fresh), c.script(), c.command, p.substitute(s, c.args(), fresh)...)
+	script := p.substitute(s, []string{c.script()}, fresh)[0]
+	o := s.run(u, p.substitute(s, c.variables(), fresh), script, c.command, p.substitute(s, c.args(), fresh)...)
 	if c.kind == submit {
 		fresh = newJob.FindString(o.out)
 	}

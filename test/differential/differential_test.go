@@ -1,9 +1,12 @@
 package main
 
 import (
+	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/berth-hpc/berth/translate/option"
 )
@@ -222,6 +225,39 @@ func TestCallAsALine(t *testing.T) {
 	}
 	if want := "#!/bin/sh\n#SBATCH --mem=1\ntrue\n"; c.script() != want {
 		t.Errorf("%q", c.script())
+	}
+}
+
+func TestSubstitution(t *testing.T) {
+	u := &user.User{Username: "alice"}
+	p := &pair{users: []*user.User{u, {Username: "bob"}}, cluster: "c1"}
+	s := &side{jobs: map[string]string{"held": "7"}, since: "today"}
+	got := p.substitute(s, []string{"#SBATCH -d after:{held}\n", "{user},{other}", "{new}_1", "{cluster}{nosuch}"}, "9")
+	if want := []string{"#SBATCH -d after:7\n", "alice,bob", "9_1", "c1{nosuch}"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The script of a call names jobs of the side, as its command line does.
+func TestAnswer(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(bin+"/sbatch", []byte("#!/bin/sh\necho $A; cat; echo $1 >&2; exit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &side{bin: bin, work: bin, timeout: time.Minute, jobs: map[string]string{"held": "7000"}}
+	c := &call{kind: query, command: "sbatch", parts: []part{
+		{words: []string{"{held}"}}, {place: inScript, words: []string{"-d {held}"}},
+		{place: inVariable, words: []string{"A={held}"}},
+	}}
+	got := (&pair{users: []*user.User{u, u}}).answer(s, c).lines
+	want := slices.Concat(linesOf("exit", "exit 3"), linesOf("out", "J6__", "#!/bin/sh", "#SBATCH -d J6__", "true"),
+		linesOf("err", "J6__"))
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
