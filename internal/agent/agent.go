@@ -148,7 +148,7 @@ func (a *Agent) configure() error {
 		return err
 	}
 	a.clients.grace = a.config.ResumeGrace
-	a.input = env.Input{Welcome: w, Job: &a.job}
+	a.input = env.Input{Welcome: w, Job: &a.job, API: a.config.APIs[0]}
 	a.node = &launch.Node{
 		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
 		Dial: a.dialLaunch, Keep: a.keepConn, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,

@@ -17,6 +17,8 @@ type Input struct {
 	Welcome *wire.Welcome
 	// Job is the neutral Job that Welcome contains as JSON.
 	Job *job.Job
+	// API is the URL of the API role; empty: unknown.
+	API string
 }
 
 // Batch returns the variables of the batch script that override its submission
@@ -98,6 +100,17 @@ func foldedCPUs(hosts []wire.Host) string {
 	return Folded(cpus)
 }
 
+// workingCluster returns the cluster as Slurm's commands name it in a job's environment:
+// its name, the address and port of its service, the version of the protocol and the number
+// of the select plugin. The last two are those of Slurm 22.05 with cons_tres.
+func workingCluster(name, api string) string {
+	_, address, found := strings.Cut(strings.TrimSuffix(api, "/"), "://")
+	if !found {
+		return ""
+	}
+	return name + ":" + address + ":9728:109"
+}
+
 // addCommon adds the variables of both batch scripts and tasks.
 func addCommon(e *list, in Input) {
 	w := in.Welcome
@@ -119,6 +132,7 @@ func addCommon(e *list, in Input) {
 	e.add("SLURM_JOB_GID", number(w.GID))
 	e.add("SLURM_JOB_USER", w.User)
 	e.add("SLURM_CLUSTER_NAME", w.ClusterName)
+	e.addNonEmpty("SLURM_WORKING_CLUSTER", workingCluster(w.ClusterName, in.API))
 	e.add("SLURM_JOB_NODELIST", nodes)
 	e.add("SLURM_NODELIST", nodes)
 	e.add("SLURM_JOB_NUM_NODES", count(len(w.Hosts)))
