@@ -197,7 +197,7 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	}
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
 	if j.Start == 0 && b.Spec.Job.Hold != "" {
-		j.Eligible = 0
+		j.Eligible = b.Spec.Job.Time.Begin
 	}
 	if j.Start == 0 && b.Status.State == v1alpha1.StateCancelled {
 		j.Start = j.End // it was cancelled while it waited, and Slurm shows that moment

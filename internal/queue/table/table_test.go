@@ -375,6 +375,20 @@ func TestHeldInOtherStates(t *testing.T) {
 	}
 }
 
+// A held job becomes eligible at its begin time; one without is not eligible.
+func TestHeldJobIsEligibleAtItsBegin(t *testing.T) {
+	cluster, tab := newTable(plans{})
+	fake.Feed(cluster,
+		batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold, b.Spec.Job.Time.Begin = "user", 1_900_000_000 }),
+		batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }))
+	for id, want := range map[int64]int64{1: 1_900_000_000, 2: 0} {
+		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{id}})[0])
+		if j.Eligible != want || j.Accrue != 0 {
+			t.Errorf("job %d is eligible at %d, accrues from %d; want %d, 0", id, j.Eligible, j.Accrue, want)
+		}
+	}
+}
+
 func pattern(t *testing.T, texts ...string) *hostlist.Pattern {
 	t.Helper()
 	p, err := hostlist.ParsePattern(texts...)
