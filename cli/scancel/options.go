@@ -16,13 +16,13 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	o.verbose, o.quiet = v.Has("verbose"), v.Has("quiet")
 	o.interactive, o.me = v.Has("interactive"), v.Has("me")
 	o.op = status.Operation{Verb: status.OpCancel, Batch: v.Has("batch"), Full: v.Has("full"),
-		Names: v.List("name"), Users: v.List("user"), Partitions: v.List("partition"),
-		Accounts: v.List("account"), QOS: v.List("qos"), WCKeys: v.List("wckey"), Reservations: v.List("reservation")}
+		Names: single(v, "name"), Users: single(v, "user"), Partitions: single(v, "partition"), Accounts: single(v, "account"),
+		QOS: single(v, "qos"), WCKeys: single(v, "wckey"), Reservations: single(v, "reservation")}
 	o.clusters = v.List("clusters")
 	if err := notEmpty(v); err != nil {
 		return err
 	}
-	if o.op.States, err = parseStates(v.List("state")); err != nil {
+	if o.op.States, err = parseStates(single(v, "state")); err != nil {
 		return err
 	}
 	if v.Has("signal") || o.op.Batch { // --full alone ends the whole job
@@ -68,13 +68,26 @@ func (o *Options) lookupEnv(name string) (text string, ok bool) {
 	return "", false
 }
 
+// single returns the value of an option, or nil. Filters of scancel(1) are one name: a
+// comma is a part of it.
+func single(v *option.Values, name string) []string {
+	if !v.Has(name) {
+		return nil
+	}
+	return []string{v.Get(name)}
+}
+
 // notEmpty returns an error for a filter with an empty value, most likely an unset
 // variable of a script. Without the filter, more jobs would be cancelled.
 func notEmpty(v *option.Values) error {
-	for _, name := range []string{
-		"user", "name", "partition", "account", "qos", "state", "nodelist", "signal", "wckey", "reservation",
-	} {
-		if v.Has(name) && len(v.List(name)) == 0 {
+	switch {
+	case v.Has("user") && v.Get("user") == "":
+		return slurmerr.New(slurmerr.Refused, "Invalid user name: ")
+	case v.Has("signal") && v.Get("signal") == "":
+		return &slurmerr.Error{Code: 1, Before: []string{"Unknown job signal: "}}
+	}
+	for _, name := range []string{"name", "partition", "account", "qos", "nodelist", "wckey", "reservation"} {
+		if v.Has(name) && v.Get(name) == "" {
 			return slurmerr.Newf(slurmerr.Refused, "--%s was given without a value", name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,30 @@ func TestEndedJobsOfAFilterAreNoFailures(t *testing.T) {
 		tt.op.Verb = status.OpCancel
 		if got := errorsOf(c.execute(t, "anna", tt.op)); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %q, want %q", tt.op, got, tt.want)
+		}
+	}
+}
+
+// SIGKILL cancels a job that is pending, also with --batch and --full. Other signals fail.
+func TestSignalsToPendingJobs(t *testing.T) {
+	c := newCluster(t)
+	for i, tt := range []struct {
+		op   status.Operation
+		want string
+	}{
+		{status.Operation{Signal: 9}, ""},
+		{status.Operation{Signal: 9, Batch: true}, ""},
+		{status.Operation{Signal: 9, Full: true}, ""},
+		{status.Operation{Signal: 10, Batch: true}, "Job can not be altered now, try again later"},
+	} {
+		id := int64(i) + 1
+		c.add(t, id, "anna", nil)
+		tt.op.Verb, tt.op.Jobs = status.OpSignal, []string{strconv.FormatInt(id, 10)}
+		if got := c.operation(t, "anna", tt.op).Error; got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.op, got, tt.want)
+		}
+		if cancelled := c.stored(t, id).Cancel != nil; cancelled != (tt.want == "") {
+			t.Errorf("%+v: cancelled is %v", tt.op, cancelled)
 		}
 	}
 }

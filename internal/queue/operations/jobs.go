@@ -100,6 +100,8 @@ func (s *Service) signal(op *status.Operation) action {
 		switch {
 		case err != nil:
 			return err
+		case change.Pending(b) && op.Signal == sigkill:
+			return s.cancel(ctx, c, row) // also with --batch and --full, as in Slurm
 		case b.Spec.Workload != nil:
 			return refusal.NotSupported
 		case isExecuting(b):
