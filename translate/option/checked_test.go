@@ -50,6 +50,7 @@ func TestValuesOfOptionsWithoutEffect(t *testing.T) {
 		"sbatch --core-spec=-1":         `Invalid numeric value "-1" for --core-spec.`,
 		"srun --container-entrypoint=x": "option '--container-entrypoint' doesn't allow an argument",
 		"srun --container-mount-home=x": "option '--container-mount-home' doesn't allow an argument",
+		"sbatch --requeue=x":            "option '--requeue' doesn't allow an argument",
 		"srun --interactive=1":          "option '--interactive' doesn't allow an argument",
 	} {
 		name, arg, _ := strings.Cut(line, " ")
@@ -123,10 +124,13 @@ func TestGPUTypes(t *testing.T) {
 func TestStepsOfJobs(t *testing.T) {
 	const no = "Unable to create step for job 7: "
 	files := func(path string) ([]byte, error) {
-		if path != "/hosts" {
-			return nil, fs.ErrNotExist
+		switch path {
+		case "/hosts":
+			return []byte("n1\nn2 n3\n"), nil
+		case "/empty":
+			return []byte("\n"), nil
 		}
-		return []byte("n1\nn2 n3\n"), nil
+		return nil, fs.ErrNotExist
 	}
 	for line, want := range map[string]string{
 		"--dependency=foo:1":      "",
@@ -136,6 +140,8 @@ func TestStepsOfJobs(t *testing.T) {
 		"-w /nosuch":              "slurm_allocate_resources error opening file /nosuch, No such file or directory",
 		"-x /nosuch":              "slurm_allocate_resources error opening file /nosuch, No such file or directory",
 		"-F /nosuch":              "slurm_allocate_resources error opening file /nosuch, No such file or directory\nInvalid --nodefile node file",
+		"-x /empty":               "Hostlist is empty!",
+		"-F /empty":               "Hostlist is empty!\nInvalid --nodefile node file",
 		"--nodefile=":             "Invalid --nodefile node file",
 		"--nodelist=":             "Hostlist is empty!  Can not run job.",
 		"--begin=now":             "says error: --begin is ignored because nodes are already allocated.",

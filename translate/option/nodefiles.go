@@ -97,7 +97,10 @@ func nodesIn(read func(string) ([]byte, error), path string) (list []string, err
 	if err == nil {
 		list, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
 	}
-	if err == nil {
+	switch {
+	case err == nil && len(list) == 0:
+		return nil, errors.New("Hostlist is empty!") //nolint:staticcheck,revive // the text is Slurm's
+	case err == nil:
 		return list, nil
 	}
 	reason := err.Error()

@@ -1,6 +1,7 @@
 package option_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,5 +45,27 @@ func TestQuietInScript(t *testing.T) {
 	}
 	if err := p.CommandLine([]string{"--quiet", "s.sh"}); err != nil || p.Client.Quiet != 1 {
 		t.Errorf("on the command line: quiet %d, %v", p.Client.Quiet, err)
+	}
+}
+
+// As in Slurm 22.05.8, unknown types of mail are accepted beside known ones, with a warning
+// of ours, and refused alone.
+func TestUnknownMailTypes(t *testing.T) {
+	for value, want := range map[string]string{
+		"END,x": "[END] [warning: --mail-type: there is no type x]",
+		"x,END": "[END] [warning: --mail-type: there is no type x]",
+		"x":     "Invalid --mail-type specification",
+		",":     "Invalid --mail-type specification",
+	} {
+		p := option.New(option.Sbatch)
+		got := ""
+		if err := p.CommandLine([]string{"--mail-type=" + value, "s.sh"}); err != nil {
+			got = text(err)
+		} else {
+			got = fmt.Sprint(p.Job.Mail.Types, p.Warnings)
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", value, got, want)
+		}
 	}
 }

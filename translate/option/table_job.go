@@ -110,32 +110,38 @@ var mailTypes = map[string]bool{"NONE": true, "BEGIN": true, "END": true, "FAIL"
 // setMailType adds the types of one value to those of earlier ones. As in Slurm, NONE
 // removes only the types in the same value.
 func setMailType(p *Parsed, v string, _ bool) error {
-	types, err := parseMailTypes(v)
+	types, unknown, err := parseMailTypes(v)
 	if err != nil {
 		return err
+	}
+	for _, t := range unknown {
+		p.warn("warning: --mail-type: there is no type %s", t)
 	}
 	p.Job.Mail.Types = value.Names(strings.Join(append(p.Job.Mail.Types, types...), ","))
 	return nil
 }
 
-// parseMailTypes parses one value of --mail-type.
-func parseMailTypes(v string) ([]string, error) {
-	var types []string
+// parseMailTypes parses one value of --mail-type, which must have a known type. As in
+// Slurm 22.05.8, others are accepted beside it.
+func parseMailTypes(v string) (types, unknown []string, err error) {
 	for part := range strings.SplitSeq(v, ",") {
 		t := strings.ToUpper(part)
 		switch {
 		case t == "":
 		case !mailTypes[t]:
-			return nil, value.ErrInvalid
+			unknown = append(unknown, part)
 		case t == "NONE":
-			return nil, nil
+			return nil, unknown, nil
 		case t == "ALL":
 			types = append(types, mailAll...)
 		default:
 			types = append(types, t)
 		}
 	}
-	return types, nil
+	if len(types) == 0 {
+		return nil, nil, value.ErrInvalid
+	}
+	return types, unknown, nil
 }
 
 // mailAll are the types that ALL stands for.
@@ -171,7 +177,7 @@ func setRequeue(p *Parsed, v string, hasValue bool) error {
 	switch on := true; {
 	case p.from == FromEnv && switchedOff(v):
 	case hasValue && p.from != FromEnv && v != "expedite":
-		return value.ErrInvalid
+		return usageError("option '--requeue' doesn't allow an argument")
 	default:
 		p.Job.Batch.Requeue = &on
 		if v == "expedite" {

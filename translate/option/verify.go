@@ -236,6 +236,7 @@ func (p *Parsed) shorten(n int) {
 
 // nodesOfList raises the number of nodes to the number of named nodes.
 func nodesOfList(p *Parsed) error {
+	p.Job.Placement.Exclude = unique(p.Job.Placement.Exclude)
 	if p.Command == Sbatch { // srun and salloc count duplicates
 		p.Job.Placement.NodeList = unique(p.Job.Placement.NodeList)
 		if p.Job.Placement.Distribution == "arbitrary" {

@@ -173,12 +173,17 @@ func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
 		if err != nil {
 			return refusal.InvalidNode
 		}
+		var distinct []string
+		seen := map[string]bool{}
 		for _, name := range names {
-			if !c.Node(name) {
+			switch {
+			case !c.Node(name):
 				return refusal.InvalidNode
+			case !seen[name]:
+				seen[name], distinct = true, append(distinct, name)
 			}
 		}
-		*field(&c.b.Spec.Job.Placement) = names
+		*field(&c.b.Spec.Job.Placement) = distinct
 		return nil
 	}
 }

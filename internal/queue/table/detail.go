@@ -16,7 +16,7 @@ func details(j *status.Job, b *v1alpha1.BatchJob) {
 	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
 	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, s.Placement.Prefer
 	j.Network, j.Profile = s.Options["network"], s.Options["profile"]
-	j.Switches, j.SwitchesWait = s.Placement.Switches, s.Placement.SwitchesWait
+	j.Switches, j.SwitchesWait = s.Placement.Switches, s.Placement.SwitchWait()
 	j.Container = s.Options["container"]
 	if len(s.Mail.Types) > 0 {
 		j.MailType, j.MailUser = strings.Join(s.Mail.Types, ","), s.Mail.User

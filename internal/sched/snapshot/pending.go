@@ -124,10 +124,6 @@ func duration(limit int32) int64 {
 	return int64(limit) * 60
 }
 
-// maxSwitchWait is how long a job waits for few switches at most, in seconds:
-// Slurm's default of max_switch_wait.
-const maxSwitchWait = 300
-
 // setTimes sets how long the job runs, and between which instants.
 func (s *Snapshot) setTimes(out *backfill.Job, b *v1alpha1.BatchJob, info *JobInfo) {
 	t := &b.Spec.Job.Time
@@ -142,10 +138,7 @@ func (s *Snapshot) setTimes(out *backfill.Job, b *v1alpha1.BatchJob, info *JobIn
 		info.TimeLimit = int32(min(out.Duration/60, 1<<30))
 	}
 	if out.Switches > 0 {
-		wait := int64(b.Spec.Job.Placement.SwitchesWait)
-		if wait <= 0 || wait > maxSwitchWait {
-			wait = maxSwitchWait
-		}
+		wait := int64(b.Spec.Job.Placement.SwitchWait())
 		if b.Spec.SubmitTime != nil {
 			out.SwitchesUntil = max(b.Spec.SubmitTime.Unix(), out.Begin) + wait
 		}
