@@ -62,7 +62,9 @@ func (o *Options) completePartitions(v *option.Values) error {
 	all, partition := v.Has("all"), v.Has("partition")
 	allGiven, partitionGiven := v.Last("all") != "", v.Last("partition") != ""
 	switch {
-	case allGiven && partitionGiven, all && partition && !allGiven && !partitionGiven:
+	case allGiven && partitionGiven:
+		return slurmerr.New(slurmerr.Refused, "Conflicting options, -a and -p, specified. Please choose one or the other.")
+	case all && partition && !allGiven && !partitionGiven:
 		return slurmerr.New(slurmerr.Refused, "Conflicting options, SINFO_ALL and SINFO_PARTITION, specified. "+
 			"Please choose one or the other.")
 	case allGiven:
@@ -94,7 +96,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	switch {
 	case letters && names:
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
-	case letters && o.long:
+	case letters && o.long, v.Last("Format") != "" && o.long:
 		return slurmerr.New(slurmerr.Fatal,
 			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
 	}

@@ -30,6 +30,7 @@ type Options struct {
 
 	filter   jobs.PriorityFilter
 	text     string // format; empty: the default one
+	insert   string // columns behind the partition, where the format was not given
 	noHeader bool
 	weights  bool
 	clusters []string
@@ -89,9 +90,15 @@ func (o *Options) complete(v *option.Values) error {
 		}
 		o.filter.IDs = append(o.filter.IDs, id)
 	}
+	if v.Has("sibling") {
+		o.insert = " %.8c"
+	}
+	if v.Has("user") && !v.Has("long") { // the long format has that column
+		o.insert += " %.8u"
+	}
 	switch {
 	case v.Has("format"):
-		o.text = v.Get("format")
+		o.text, o.insert = v.Get("format"), ""
 	case v.Has("norm"):
 		o.text = format.PriorityNorm
 	case v.Has("long"):
@@ -144,6 +151,9 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	if text == "" {
 		text = format.PriorityDefault(list)
 	}
+	if id, factors, ok := strings.Cut(text, "%9r"); ok && o.insert != "" {
+		text = id + "%9r" + o.insert + factors
+	}
 	layout, bad := format.ParseLetters(format.PriorityColumns, text)
 	for _, b := range bad {
 		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", b)
@@ -154,9 +164,6 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 		func(c format.Cell[status.Priority]) bool { return c.Column == nil && strings.HasPrefix(c.Text, "%") },
 	)
 	var out []byte
-	if len(o.clusters) > 0 {
-		out = append(out, "CLUSTER: "+s.Cluster+"\n"...)
-	}
 	if !o.noHeader {
 		out = layout.AppendHeader(out)
 	}

@@ -140,11 +140,12 @@ var stateArguments = [][2]string{
 // same time, such as idle&drain. Names may be abbreviated; bad is the first unknown
 // one.
 func NodeStates(text string) (states []string, bad string) {
-	for name := range strings.SplitSeq(strings.ToLower(text), "&") {
+	for name := range strings.SplitSeq(text, "&") {
 		if name == "" {
 			continue
 		}
-		i := slices.IndexFunc(stateArguments, func(s [2]string) bool { return strings.HasPrefix(s[0], name) })
+		lower := strings.ToLower(name)
+		i := slices.IndexFunc(stateArguments, func(s [2]string) bool { return strings.HasPrefix(s[0], lower) })
 		if i < 0 {
 			return nil, name
 		}
