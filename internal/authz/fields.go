@@ -162,13 +162,13 @@ var fields = []Field{
 	{Paths: at("job.shape.coreSpec"), Keys: at("corespec", "threadspec"), Set: ByOwner, Change: ByOperator,
 		While: Waiting, Checked: true},
 
-	{Paths: below("job.placement", "nodeList", "exclude", "constraint", "switches", "switchesWaitSeconds"),
-		Keys: at("features", "reqnodelist", "nodelist", "excnodelist", "switches"), Set: ByOwner, Change: ByOwner,
-		While: Waiting, Checked: true},
+	{Paths: below("job.placement", "nodeList", "exclude", "constraint", "prefer", "switches", "switchesWaitSeconds"),
+		Keys: at("features", "prefer", "reqnodelist", "nodelist", "excnodelist", "switches"),
+		Set:  ByOwner, Change: ByOwner, While: Waiting, Checked: true},
 	{Paths: below("job.placement", "oversubscribe", "contiguous"), Keys: at("oversubscribe", "shared", "contiguous"),
 		Set: ByOwner, Change: ByOperator, While: Waiting, Checked: true},
 	{
-		Paths: below("job.placement", "prefer", "exclusive", "segment", "segments", "batch", "spreadJob", "useMinNodes",
+		Paths: below("job.placement", "exclusive", "segment", "segments", "batch", "spreadJob", "useMinNodes",
 			"distribution", "hint"),
 		Set: ByOwner,
 	},

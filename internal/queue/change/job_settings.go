@@ -94,6 +94,7 @@ var jobSettings = map[string]jobSetting{
 	"corespec":       whilePending(optionSetter("core-spec", "Invalid CoreSpec value")),
 
 	"features":    asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Constraint })),
+	"prefer":      asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Prefer })),
 	"reqnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
 	"nodelist":    asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
 	"excnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.Exclude })),
@@ -112,11 +113,11 @@ var jobSettings = map[string]jobSetting{
 
 	"arraytaskthrottle": inAnyState(setThrottle),
 
-	// Burst buffers, features of clusters, nodes that boot for a job and threads for
-	// the system do not exist here.
+	// Burst buffers, features of clusters and threads for the system do not exist here;
+	// no node boots for a job.
 	"burstbuffer":     inAnyState(notSupported),
 	"clusterfeatures": inAnyState(notSupported),
-	"delayboot":       inAnyState(checkDelayBoot),
+	"delayboot":       inAnyState(optionSetter("delay-boot", "Invalid DelayBoot value")),
 	"threadspec":      whilePending(refuseThreadSpec),
 }
 
@@ -570,14 +571,6 @@ func setGRES(c *jobChange, v string) error {
 }
 
 func notSupported(*jobChange, string) error { return refusal.NotSupported }
-
-// checkDelayBoot accepts any duration, none of which has an effect.
-func checkDelayBoot(_ *jobChange, v string) error {
-	if _, err := value.Minutes(v); err != nil {
-		return malformed("Invalid DelayBoot value")
-	}
-	return nil
-}
 
 func refuseThreadSpec(c *jobChange, v string) error {
 	if _, err := value.CountOrZero(v); err != nil {

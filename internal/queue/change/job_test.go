@@ -221,6 +221,8 @@ func TestEffects(t *testing.T) {
 			func(j *job.Job) bool { return j.Licenses[0] == job.License{Name: "matlab", Count: 2} }},
 		{pending(), "StartTime", "now+1hour", func(j *job.Job) bool { return j.Time.Begin == now.Unix()+3600 }},
 		{pending(), "ExcNodeList", "n[1-2]", func(j *job.Job) bool { return len(j.Placement.Exclude) == 2 }},
+		{pending(), "Prefer", "fast", func(j *job.Job) bool { return j.Placement.Prefer == "fast" }},
+		{pending(), "DelayBoot", "90:00", func(j *job.Job) bool { return j.Options["delay-boot"] == "90:00" }},
 		{pending(), "ExcNodeList", "n1,n1", func(j *job.Job) bool { return len(j.Placement.Exclude) == 1 }},
 		{pending(), "Deadline", "now+1hour", func(j *job.Job) bool { return j.Time.Deadline == now.Unix()+3600 }},
 	} {
