@@ -16,8 +16,9 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	o.verbose, o.quiet = v.Has("verbose"), v.Has("quiet")
 	o.interactive, o.me = v.Has("interactive"), v.Has("me")
 	o.op = status.Operation{Verb: status.OpCancel, Batch: v.Has("batch"), Full: v.Has("full"),
-		Names: single(v, "name"), Users: single(v, "user"), Partitions: single(v, "partition"), Accounts: single(v, "account"),
-		QOS: single(v, "qos"), WCKeys: single(v, "wckey"), Reservations: single(v, "reservation")}
+		Names: single(v, "name"), Users: single(v, "user"), Partitions: single(v, "partition"),
+		Accounts: single(v, "account"), QOS: single(v, "qos"), WCKeys: single(v, "wckey"),
+		Reservations: single(v, "reservation")}
 	o.clusters = v.List("clusters")
 	if err := notEmpty(v); err != nil {
 		return err
