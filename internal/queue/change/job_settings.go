@@ -117,7 +117,7 @@ var jobSettings = map[string]jobSetting{
 	// no node boots for a job.
 	"burstbuffer":     inAnyState(notSupported),
 	"clusterfeatures": inAnyState(notSupported),
-	"delayboot":       inAnyState(optionSetter("delay-boot", "Invalid DelayBoot value")),
+	"delayboot":       inAnyState(setDelayBoot),
 	"threadspec":      whilePending(refuseThreadSpec),
 }
 
@@ -580,4 +580,13 @@ func refuseThreadSpec(c *jobChange, v string) error {
 		return refusal.AccessDenied
 	}
 	return refusal.NotSupported
+}
+
+// setDelayBoot records how long the job would wait for nodes to boot, which has no
+// effect.
+func setDelayBoot(c *jobChange, v string) error {
+	if option.Apply(option.Sbatch, &c.b.Spec.Job, "delay-boot", v) != nil {
+		return malformed("Invalid DelayBoot value")
+	}
+	return nil
 }
