@@ -20,7 +20,7 @@ const (
 // code.
 func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 	filter := jobs.Filter{IDs: []string{strconv.FormatInt(id, 10)}, States: jobs.AllStates,
-		Fields: []string{"id", "state", "exitCode", "signal", "start", "end"}}
+		Fields: []string{"id", "state", "exitCode", "signal", "nodeList"}}
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
 		list, err := cluster.Jobs(ctx, filter)
 		if err != nil {
@@ -50,7 +50,7 @@ func outcome(rows []status.Job) (code int, over bool) {
 			return 0, false
 		case "COMPLETED":
 		default:
-			if r.Start != 0 && r.Start != r.End { // which are equal if it was cancelled while pending
+			if r.NodeList != "" { // it had started
 				code = max(code, 1)
 			}
 		}

@@ -183,8 +183,9 @@ func (o *Options) settings(now int64) *format.Settings {
 	return s
 }
 
-// recordsLine returns the line that --verbose prints before records: their number, and when
-// they were read, which is unknown for a single one that was requested by its id.
+// recordsLine returns the line that --verbose prints before the records, with their number
+// and when they were read. As in Slurm, that time is Unknown for a single record that was
+// requested by its id.
 func (o *Options) recordsLine(s *format.Settings, records int, single bool) []byte {
 	if !o.verbose {
 		return nil

@@ -2,7 +2,6 @@ package sinfo
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 )
-
-const rule = "-----------------------------\n"
 
 // named are the usual formats as Slurm shows them, with the names of the fields.
 var named = map[string]string{
@@ -28,40 +25,29 @@ var named = map[string]string{
 
 // settingsText returns the block of settings that --verbose prints before the list.
 func (o *Options) settingsText(v *option.Values) string {
-	number := func(on bool) string {
-		if on {
-			return "1"
-		}
-		return "0"
-	}
-	given := func(name, missing string) string { return cmp.Or(v.Get(name), missing) }
-	states := given("states", "(null)")
+	given := func(name string) string { return cmp.Or(v.Get(name), "(null)") }
+	states := given("states")
 	if o.reasons && !v.Has("states") {
 		states = "down"
 	}
 	text, _ := o.usual(v.Has("summarize"))
-	var b strings.Builder
-	b.WriteString(rule)
-	for _, line := range [][2]string{
-		{"dead        ", fmt.Sprint(v.Has("dead"))},
-		{"exact       ", number(o.exact)},
-		{"filtering   ", fmt.Sprint(o.keep != nil || o.states != nil || len(o.nodes) > 0 || len(o.partitions) > 0)},
-		{"format      ", cmp.Or(v.Get("Format"), v.Get("format"), named[text])},
-		{"iterate     ", fmt.Sprint(int(o.every / time.Second))},
-		{"long        ", fmt.Sprint(o.long)},
-		{"no_header   ", fmt.Sprint(o.noHeader)},
-		{"node_field  ", fmt.Sprint(o.single)},
-		{"node_format ", fmt.Sprint(o.single)},
-		{"nodes       ", cmp.Or(hostlist.Fold(o.nodes), "n/a")},
-		{"part_field  ", fmt.Sprint(!v.Has("format") && !v.Has("Format"))},
-		{"partition   ", cmp.Or(strings.Join(o.partitions, ","), "n/a")},
-		{"responding  ", fmt.Sprint(v.Has("responding"))},
-		{"states      ", states},
-		{"sort        ", given("sort", "(null)")},
-		{"summarize   ", fmt.Sprint(v.Has("summarize"))},
-		{"verbose     ", fmt.Sprint(v.Count("verbose"))},
-	} {
-		b.WriteString(line[0] + "= " + line[1] + "\n")
-	}
-	return b.String() + rule + "\n"
+	return format.SettingsBlock(12, [][2]any{
+		{"dead", v.Has("dead")},
+		{"exact", format.Digit(o.exact)},
+		{"filtering", o.keep != nil || o.states != nil || len(o.nodes) > 0 || len(o.partitions) > 0},
+		{"format", cmp.Or(v.Get("Format"), v.Get("format"), named[text])},
+		{"iterate", int(o.every / time.Second)},
+		{"long", o.long},
+		{"no_header", o.noHeader},
+		{"node_field", o.single},
+		{"node_format", o.single},
+		{"nodes", cmp.Or(hostlist.Fold(o.nodes), "n/a")},
+		{"part_field", !v.Has("format") && !v.Has("Format")},
+		{"partition", cmp.Or(strings.Join(o.partitions, ","), "n/a")},
+		{"responding", v.Has("responding")},
+		{"states", states},
+		{"sort", given("sort")},
+		{"summarize", v.Has("summarize")},
+		{"verbose", v.Count("verbose")},
+	}) + "\n"
 }

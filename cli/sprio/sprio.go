@@ -29,8 +29,9 @@ type Options struct {
 	connect func() (Cluster, error)
 
 	filter   jobs.PriorityFilter
-	text     string // format; empty: the default one
-	insert   string // columns behind the partition, where the format was not given
+	text     string // of -o; empty: job and factors
+	job      string // columns of the job
+	factors  string // columns of the factors; empty: those with a weight
 	noHeader bool
 	weights  bool
 	clusters []string
@@ -67,15 +68,15 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 
 // settingsText returns the block of settings that --verbose prints before the list.
 func settingsText(v *option.Values) string {
-	const rule = "-----------------------------\n"
 	given := func(name string) string { return cmp.Or(v.Get(name), "(null)") }
-	jobFlag := 0
-	if v.Has("jobs") {
-		jobFlag = 1
-	}
-	return rule + fmt.Sprintf("format     = %s\njob_flag   = %d\njobs       = %s\npartition  = %s\nusers      = %s\n"+
-		"verbose    = %d\n",
-		given("format"), jobFlag, given("jobs"), given("partition"), given("user"), v.Count("verbose")) + rule + "\n\n"
+	return format.SettingsBlock(11, [][2]any{
+		{"format", given("format")},
+		{"job_flag", format.Digit(v.Has("jobs"))},
+		{"jobs", given("jobs")},
+		{"partition", given("partition")},
+		{"users", given("user")},
+		{"verbose", v.Count("verbose")},
+	}) + "\n\n"
 }
 
 // complete sets the fields that follow from the options.
@@ -90,19 +91,30 @@ func (o *Options) complete(v *option.Values) error {
 		}
 		o.filter.IDs = append(o.filter.IDs, id)
 	}
-	if v.Has("sibling") {
-		o.insert = " %.8c"
+	return o.completeLayout(v)
+}
+
+// completeLayout sets the columns.
+func (o *Options) completeLayout(v *option.Values) error {
+	long, norm := v.Has("long"), v.Has("norm")
+	if v.Has("format") && long {
+		return slurmerr.New(slurmerr.Fatal,
+			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
 	}
-	if v.Has("user") && !v.Has("long") { // the long format has that column
-		o.insert += " %.8u"
+	o.text, o.job = v.Get("format"), format.PriorityJob
+	if v.Has("sibling") && !long && len(o.clusters) == 0 {
+		o.job += format.PriorityCluster
+	}
+	if v.Has("user") || long {
+		o.job += format.PriorityUser
 	}
 	switch {
-	case v.Has("format"):
-		o.text, o.insert = v.Get("format"), ""
-	case v.Has("norm"):
-		o.text = format.PriorityNorm
-	case v.Has("long"):
-		o.text = format.PriorityLong
+	case long && norm:
+		o.factors = format.PriorityLongNorm
+	case norm:
+		o.factors = format.PriorityNorm
+	case long:
+		o.factors = format.PriorityLong
 	}
 	return nil
 }
@@ -149,10 +161,7 @@ func (o *Options) known(ctx context.Context, c Cluster) error {
 func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	text := o.text
 	if text == "" {
-		text = format.PriorityDefault(list)
-	}
-	if id, factors, ok := strings.Cut(text, "%9r"); ok && o.insert != "" {
-		text = id + "%9r" + o.insert + factors
+		text = o.job + cmp.Or(o.factors, format.PriorityFactors(list))
 	}
 	layout, bad := format.ParseLetters(format.PriorityColumns, text)
 	for _, b := range bad {

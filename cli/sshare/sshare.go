@@ -148,7 +148,8 @@ func (o *Options) reportRequest(v *option.Values, c Cluster) {
 	}
 }
 
-// users returns the users whose shares are shown: by default the caller; none: all.
+// users returns the users whose shares are shown: those of --users, otherwise the caller.
+// It returns nil if the shares of all users are shown.
 func (o *Options) users(v *option.Values, c Cluster) []string {
 	users := v.All("users")
 	if len(users) > 0 || v.Has("all") {

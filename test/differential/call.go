@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// place is where a part of a call is given.
+// place says where an option is given: on the command line, in the environment, or in the
+// batch script.
 type place uint8
 
 const (
@@ -47,22 +48,16 @@ type call struct {
 	parts   []part
 }
 
-// args returns the words behind the command's name.
-func (c *call) args() []string {
-	var out []string
-	for _, p := range c.parts {
-		if p.place == onLine {
-			out = append(out, p.words...)
-		}
-	}
-	return out
-}
+// args returns the arguments of the command.
+func (c *call) args() []string { return c.wordsAt(onLine) }
 
-// variables returns the environment variables that c sets.
-func (c *call) variables() []string {
-	var out []string
+// variables returns the environment variables of the command, as NAME=VALUE.
+func (c *call) variables() []string { return c.wordsAt(inVariable) }
+
+// wordsAt returns the words of the parts that are given at a place.
+func (c *call) wordsAt(where place) (out []string) {
 	for _, p := range c.parts {
-		if p.place == inVariable {
+		if p.place == where {
 			out = append(out, p.words...)
 		}
 	}

@@ -183,7 +183,8 @@ func (g *generator) value(command string, o *option.Option) string {
 	return value(g.r, command, o)
 }
 
-// columns returns a list of columns, some with a width, one in eight with a wrong one.
+// columns returns a list of column names with commas, some with a width. One list in eight
+// ends with a column that does not exist.
 func (g *generator) columns(names []string) string {
 	var list []string
 	for range 1 + g.r.IntN(4) {

@@ -20,9 +20,10 @@ type queued struct {
 	awaited string
 }
 
-// queue has a job of each state and reason that can be had on purpose. {NAME} in args is
-// the id of an earlier job. Different nice values give jobs different priorities, so that
-// both systems list them in the same order.
+// queue has jobs of the states and reasons that a test can bring about. {NAME} in args is
+// the id of an earlier job, and · is a space within a word. Jobs have different nice
+// values, so that no two pending ones have the same priority and the order of the list is
+// defined.
 var queue = []queued{
 	{"done", false, "-J done --wrap true", "COMPLETED"},
 	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
@@ -69,7 +70,7 @@ func (p *pair) prepare(ctx context.Context) error {
 		if q.second {
 			u = p.users[1]
 		}
-		if err := p.onBoth(func(s *side) error { return s.submit(ctx, u, &q) }); err != nil {
+		if err := p.onBoth(func(s *side) error { return p.submit(ctx, s, u, &q) }); err != nil {
 			return err
 		}
 	}
@@ -120,9 +121,9 @@ func (p *pair) policy(s *side) error {
 }
 
 // submit submits a job of the queue and waits for its state.
-func (s *side) submit(ctx context.Context, u *user.User, q *queued) error {
+func (p *pair) submit(ctx context.Context, s *side, u *user.User, q *queued) error {
 	args := []string{"--parsable", "-D", "/tmp", "-o", "/dev/null"}
-	for _, w := range strings.Fields(s.ids(q.args)) {
+	for _, w := range p.substitute(s, strings.Fields(q.args), "") {
 		args = append(args, strings.ReplaceAll(w, "·", " "))
 	}
 	o := s.run(u, nil, "", "sbatch", args...)
@@ -131,14 +132,6 @@ func (s *side) submit(ctx context.Context, u *user.User, q *queued) error {
 	}
 	s.jobs[q.name] = strings.TrimSpace(o.out)
 	return s.await(ctx, u, q.name, q.awaited)
-}
-
-// ids replaces {NAME} by the id of the prepared job of that name.
-func (s *side) ids(text string) string {
-	for name, id := range s.jobs {
-		text = strings.ReplaceAll(text, "{"+name+"}", id)
-	}
-	return text
 }
 
 // await waits until the named job has reached a state.

@@ -76,7 +76,8 @@ func (r *run) compareAll(ctx context.Context, calls []*call) {
 	}
 }
 
-// differences runs c on both systems at the same time and returns the differences.
+// differences runs the call on both systems at the same time. It returns the answers, and
+// where they differ.
 func (r *run) differences(c *call) (example, []difference) {
 	var slurm, berth answer
 	var wg sync.WaitGroup

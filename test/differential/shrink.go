@@ -28,7 +28,7 @@ func firstThat(list []*call, limit *int, differs func(*call) bool) *call {
 	return nil
 }
 
-// candidates returns the calls that are a step shorter than c.
+// candidates returns every call that has one part, or one element of a value, less than c.
 func candidates(c *call) []*call {
 	var out []*call
 	for i := range c.parts {

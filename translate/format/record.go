@@ -45,7 +45,8 @@ func orNull(text string) string {
 
 func itoa[T ~int32 | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
-func digit(v bool) string {
+// Digit returns 1 for true and 0 for false.
+func Digit(v bool) string {
 	if v {
 		return "1"
 	}

@@ -28,7 +28,7 @@ func JobRecord(j *status.Job, s *Settings) *Record {
 	r.line(policy...)
 	reason := strings.ReplaceAll(cmp.Or(j.Reason, "None"), " ", "_")
 	r.line("JobState="+j.State, pair("Reason", reason), pair("Dependency", orNull(j.Dependency)))
-	r.line("Requeue="+digit(j.Requeue), "Restarts="+itoa(j.Restarts), "BatchFlag="+digit(!j.NoBatch), "Reboot=0",
+	r.line("Requeue="+Digit(j.Requeue), "Restarts="+itoa(j.Restarts), "BatchFlag="+Digit(!j.NoBatch), "Reboot=0",
 		"ExitCode="+itoa(j.ExitCode)+":"+itoa(j.Signal))
 	if s.Details {
 		r.line("DerivedExitCode=" + itoa(j.DerivedCode) + ":" + itoa(j.DerivedSignal))
@@ -148,7 +148,7 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	if j.Reservation != "" {
 		r.line(pair("Reservation", j.Reservation))
 	}
-	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+digit(j.Contiguous),
+	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+Digit(j.Contiguous),
 		pair("Licenses", orNull(j.Licenses)), pair("Network", orNull(j.Network)))
 }
 

@@ -9,16 +9,21 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The formats of sprio with -l and -n.
+// The parts of sprio's formats: the job, columns that options add, and the factors, with
+// -l, -n, and both.
 const (
-	PriorityLong = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
-	PriorityNorm = "%.15i %9r %10y %10a %10f %10j %10p %10q"
+	PriorityJob      = "%.15i %9r"
+	PriorityCluster  = " %.8c"
+	PriorityUser     = " %.8u"
+	PriorityLong     = " %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
+	PriorityNorm     = " %10y %10a %10f %10j %10p %10q"
+	PriorityLongNorm = " %10y %10a %10b %10f %10j %10p %10q %20t"
 )
 
-// PriorityDefault returns the default format of sprio: the factors whose weight is
-// not 0.
-func PriorityDefault(list *status.PriorityList) string {
-	text := "%.15i %9r %.10Y %.10S"
+// PriorityFactors returns the columns of the factors whose weight is not 0, which sprio
+// shows by default.
+func PriorityFactors(list *status.PriorityList) string {
+	text := " %.10Y %.10S"
 	for _, c := range []struct{ weight, letter string }{
 		{"age", "A"}, {"assoc", "B"}, {"fairshare", "F"}, {"jobsize", "J"}, {"partition", "P"}, {"qos", "Q"},
 	} {
@@ -131,6 +136,8 @@ func AppendWeights(b []byte, l Layout[status.Priority], list *status.PriorityLis
 				text = "1"
 			case c.Column.Letter == 'p' || c.Column.Letter == 'P':
 				text = itoa(int64(list.Weights["partition"]))
+			case c.Column.Header == "TRES" && len(list.WeightTRES) == 0:
+				text = "(null)"
 			case name != "":
 				text = itoa(int64(list.Weights[name]))
 			}

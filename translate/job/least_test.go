@@ -6,21 +6,15 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-func TestLeastNodes(t *testing.T) {
-	for name, tt := range map[string]struct {
-		minNodes int32
-		nodeList []string
-		want     int32
-	}{
-		"nothing requested":    {0, nil, 1},
-		"minimum":              {3, nil, 3},
-		"more nodes listed":    {1, []string{"n1", "n2"}, 2},
-		"fewer nodes listed":   {3, []string{"n1", "n2"}, 3},
-		"only nodes are named": {0, []string{"n1"}, 1},
-	} {
-		j := job.Job{Shape: job.Shape{MinNodes: tt.minNodes}, Placement: job.Placement{NodeList: tt.nodeList}}
-		if got := j.LeastNodes(); got != tt.want {
-			t.Errorf("%s: %d nodes, want %d", name, got, tt.want)
+// TestSwitchWait checks the time for which a job waits for few switches, which is at most
+// five minutes.
+func TestSwitchWait(t *testing.T) {
+	for _, tt := range []struct {
+		switches, wait, want int32
+	}{{0, 0, 0}, {0, 60, 0}, {1, 0, 300}, {2, 60, 60}, {2, 300, 300}, {2, 600, 300}} {
+		p := &job.Placement{Switches: tt.switches, SwitchesWait: tt.wait}
+		if got := p.SwitchWait(); got != tt.want {
+			t.Errorf("%d switches, a wait of %d s: %d s, want %d", tt.switches, tt.wait, got, tt.want)
 		}
 	}
 }

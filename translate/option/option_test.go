@@ -35,6 +35,29 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
+// TestHelpNamesOptions checks that the tables of the help texts name existing options.
+func TestHelpNamesOptions(t *testing.T) {
+	known := map[string]bool{"help": true}
+	for _, o := range Table() {
+		known[o.Name] = true
+	}
+	for name := range sections {
+		if !known[name] {
+			t.Errorf("a section of --help has --%s, which does not exist", name)
+		}
+	}
+	for _, c := range allCommandOptions() {
+		for _, o := range c.Options {
+			known[o.Name] = true
+		}
+	}
+	for name := range usageWords {
+		if !known[name] {
+			t.Errorf("--usage has a word for --%s, which does not exist", name)
+		}
+	}
+}
+
 func TestParseSrun(t *testing.T) {
 	p, err := Parse(
 		Srun,

@@ -69,3 +69,18 @@ func TestUnknownMailTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedNodes checks that a node may be named twice by --exclude and, for sbatch, by
+// --nodelist.
+func TestRepeatedNodes(t *testing.T) {
+	p, err := option.Parse(option.Sbatch, []string{"-x", "n3,n4,n3", "-w", "n1,n1", "s.sh"}, nil)
+	if err == nil {
+		err = p.Verify()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(p.Job.Placement.Exclude, p.Job.Placement.NodeList); got != "[n3 n4] [n1]" {
+		t.Error(got)
+	}
+}

@@ -65,7 +65,7 @@ func wordList(w ...string) Domain { return Domain{Kind: Words, Words: w, List: t
 // valuesIn are the domains of options that differ in one command, by "COMMAND
 // OPTION".
 var valuesIn = map[string]Domain{
-	"scancel state": wordList("PENDING", "RUNNING", "SUSPENDED"), "sinfo states": many(NodeStates),
+	"scancel state": words("PENDING", "RUNNING", "SUSPENDED"), "sinfo states": many(NodeStates),
 	"sinfo nodes": many(Nodes), "scancel name": one(JobNames),
 	"squeue name": many(JobNames), "sacct name": many(JobNames), "sbcast jobid": one(Jobs),
 	"strigger jobid": one(Jobs), "strigger node": many(Nodes),

@@ -173,7 +173,9 @@ func (f *Facts) capacities(n *need) []capacity {
 			node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used,
 		}
 		r.fitsEmpty = int64(node.CPUs) >= n.cpus && node.Memory >= n.memory && gpus >= n.gpus
-		r.fitsNow = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0)
+		// A node is shown without what a completing job still holds.
+		r.fitsNow = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0) &&
+			!slices.Contains(node.Flags, "COMPLETING")
 		r.available = f.isAvailable(node)
 		out = append(out, r)
 	}

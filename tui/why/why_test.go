@@ -115,6 +115,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// What a completing job holds is shown as free, but nothing fits there yet.
+func TestNothingFitsOnCompletingNodes(t *testing.T) {
+	for flag, want := range map[string]string{"": "1 of 1 nodes", "COMPLETING": "0 of 1 nodes"} {
+		n := node("n1", 8, 0, "", "")
+		if flag != "" {
+			n.Flags = []string{flag}
+		}
+		got := text(why.Explain(&why.Facts{Job: job("Resources"), Now: now, Nodes: []status.Node{n}}))
+		if !strings.Contains(got, want) {
+			t.Errorf("flag %q: %q is missing in\n%s", flag, want, got)
+		}
+	}
+}
+
 // Explain has an answer whatever the rows contain.
 func FuzzExplain(f *testing.F) {
 	f.Add(

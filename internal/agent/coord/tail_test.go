@@ -24,9 +24,13 @@ func TestTailWaitsForTheScript(t *testing.T) {
 	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	conn := step.NewConn(theirs)
+	// Nobody but the waiting tail reads this: it is there before the script.
+	if err := conn.Send(&step.Frame{Type: step.FrameStdin}); err != nil {
+		t.Fatal(err)
+	}
 	c.SetOutput(path, path)
 	c.OutputComplete()
-	conn := step.NewConn(theirs)
 	var got []byte
 	for {
 		f, err := conn.Receive()

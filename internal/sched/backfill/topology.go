@@ -17,8 +17,8 @@ func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 	return j.pickWithCounts(byCapacity(all, 0))
 }
 
-// pickWithCounts is pickConstraintCounts for candidates in the order in which
-// nodes that are in equally many sets are chosen.
+// pickWithCounts is pickConstraintCounts with one order of the candidates: among
+// nodes that are in the same number of sets, the first ones are chosen.
 func (j *Job) pickWithCounts(all []candidate) []candidate {
 	only := *j
 	only.Required = slices.Clone(j.Required)

@@ -1,0 +1,87 @@
+package change
+
+import (
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+func textSetter(field func(*job.Job) *string) jobSetter {
+	return func(c *jobChange, v string) error {
+		*field(&c.b.Spec.Job) = v
+		return nil
+	}
+}
+
+// optionSetter parses the value as that of an option of sbatch.
+func optionSetter(name, message string) jobSetter {
+	return func(c *jobChange, v string) error {
+		if option.Apply(option.Sbatch, &c.b.Spec.Job, name, v) != nil {
+			return malformed(message + ": " + v)
+		}
+		return nil
+	}
+}
+
+func countSetter(name string, field func(*job.Shape) *int32) jobSetter {
+	return func(c *jobChange, v string) error {
+		n, err := value.Count(v)
+		if err != nil {
+			return invalidValue(name, v)
+		}
+		*field(&c.b.Spec.Job.Shape) = n
+		return nil
+	}
+}
+
+func memorySetter(name string, field func(*job.Shape) **int64) jobSetter {
+	return func(c *jobChange, v string) error {
+		n, err := value.Megabytes(v)
+		if err != nil {
+			return invalidValue(name, v)
+		}
+		s := &c.b.Spec.Job.Shape
+		s.MemPerNode, s.MemPerCPU, s.MemPerGPU = nil, nil, nil
+		*field(s) = &n
+		return nil
+	}
+}
+
+func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
+	return func(c *jobChange, v string) error {
+		names, err := hostlist.Expand(v)
+		if err != nil {
+			return refusal.InvalidNode
+		}
+		var distinct []string
+		seen := map[string]bool{}
+		for _, name := range names {
+			switch {
+			case !c.Node(name):
+				return refusal.InvalidNode
+			case !seen[name]:
+				seen[name], distinct = true, append(distinct, name)
+			}
+		}
+		*field(&c.b.Spec.Job.Placement) = distinct
+		return nil
+	}
+}
+
+func flagSetter(name string, field func(*job.Placement) *bool) jobSetter {
+	return func(c *jobChange, v string) error {
+		switch strings.ToUpper(v) {
+		case "1", "YES":
+			*field(&c.b.Spec.Job.Placement) = true
+		case "0", "NO", "OK":
+			*field(&c.b.Spec.Job.Placement) = false
+		default:
+			return invalidValue(name, v)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,111 @@
+package change
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// setNodeCount sets the number of nodes or a range of it. The size of a job that
+// has started cannot be changed.
+func setNodeCount(c *jobChange, v string) error {
+	isZero := strings.TrimLeft(v, "0") == ""
+	isRange := strings.Contains(v, "-")
+	if Live(c.b) && !isZero && (!isRange || isDescending(v)) {
+		return refusal.NotSupported
+	}
+	least, most, err := value.Nodes(v)
+	s := &c.b.Spec.Job.Shape
+	switch {
+	case isZero, isDescending(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
+		return refusal.InvalidNodeCount
+	case errors.As(err, new(*value.CountError)):
+		return refusal.Text(`Invalid numeric value "` + v + `" for requested node count.`)
+	case err != nil:
+		return invalidValue("NumNodes", v)
+	}
+	s.MinNodes, s.MaxNodes = least, most
+	return nil
+}
+
+// isDescending reports whether v is a range whose first number is the larger one.
+func isDescending(v string) bool {
+	first, last, found := strings.Cut(v, "-")
+	a, errA := strconv.ParseUint(first, 10, 31)
+	b, errB := strconv.ParseUint(last, 10, 31)
+	return found && errA == nil && errB == nil && a > b
+}
+
+func setNumCPUs(c *jobChange, v string) error {
+	err := c.setCPUs(v)
+	if err != nil {
+		return malformed(`Invalid numeric value "` + v + "\" for NumCPUs.\nInvalid NumCPUs value: " + v)
+	}
+	return nil
+}
+
+func setReqCores(c *jobChange, v string) error {
+	if err := c.setCPUs(v); err != nil {
+		return invalidValue("ReqCores", v)
+	}
+	return nil
+}
+
+// setCPUs sets the number of tasks to what the total of CPUs needs; of a range it
+// uses the first number.
+func (c *jobChange) setCPUs(v string) error {
+	first, _, _ := strings.Cut(v, "-")
+	n, err := value.Count(first)
+	if err != nil {
+		return err
+	}
+	s := &c.b.Spec.Job.Shape
+	perTask := max(s.CPUsPerTask, 1)
+	s.Tasks = max(1, (n+perTask-1)/perTask)
+	return nil
+}
+
+func setTasks(c *jobChange, v string) error {
+	n, err := value.Count(v)
+	switch {
+	case v == "0" && Pending(c.b):
+		return refusal.InvalidTaskCount
+	case v == "0":
+		return nil // the state is refused afterwards
+	case err != nil:
+		return invalidValue("NumTasks", v)
+	}
+	c.b.Spec.Job.Shape.Tasks = n
+	return nil
+}
+
+func setTmpDisk(c *jobChange, v string) error {
+	n, err := value.Megabytes(v)
+	if err != nil {
+		return invalidValue("MinTmpDiskNode", v)
+	}
+	c.b.Spec.Job.Shape.TmpDisk = n
+	return nil
+}
+
+// setGRES replaces the generic resources of each node.
+func setGRES(c *jobChange, v string) error {
+	list, err := value.GRES(strings.TrimPrefix(v, "gres:"), job.PerNode)
+	if err != nil {
+		return refusal.InvalidGRES
+	}
+	j := &c.b.Spec.Job
+	j.Shape.GRES = list
+	options := map[string]string{"gres": v}
+	for name, text := range j.Options {
+		if !strings.HasPrefix(name, "gpus") && name != "gres" {
+			options[name] = text
+		}
+	}
+	j.Options = options
+	return nil
+}
