@@ -152,7 +152,7 @@ func Explain(f *Facts) Answer {
 	if f.Job.Message != "" {
 		a.Missing = append(a.Missing, "The scheduler says: "+format.Escape(f.Job.Message))
 	}
-	if f.Job.Start > 0 && len(a.Release) == 0 && reason != "BeginTime" {
+	if f.Job.Start > 0 && f.Job.PlannedNodes != "" && len(a.Release) == 0 && reason != "BeginTime" {
 		a.Release = f.planText()
 	}
 	return a

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
@@ -19,9 +20,11 @@ type field struct {
 	key []byte // `"name":`
 }
 
-// planned are the fields that a plan changes; they are encoded when read.
+// planned are the fields that a plan, or the begin time of the job, changes; they are
+// encoded when read.
 var planned = map[string]bool{
-	"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true, "nodes": true,
+	"reason": true, "priority": true, "start": true, "accrue": true, "plannedNodes": true, "dependency": true,
+	"nodes": true,
 }
 
 var allFields, fixedFields, plannedFields = jobFields()
@@ -61,7 +64,7 @@ func Project(names []string) *Projection {
 // Plans reports whether a change of the plan alone can change the encoded row.
 func (p *Projection) Plans() bool {
 	return p == nil || slices.ContainsFunc(p.fields,
-		func(f field) bool { return planned[f.Name] && f.Name != "priority" })
+		func(f field) bool { return planned[f.Name] && f.Name != "priority" && f.Name != "accrue" })
 }
 
 // AppendJSON appends the rows as a JSON array, merged with the newest plan.
@@ -94,14 +97,25 @@ func (t *Table) Merged(r *Row) status.Job { return *t.merged(r, new(status.Job),
 // merged returns the row's own job, or scratch with the plan merged in. With nodes it
 // includes the planned nodes, which take the longest.
 func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
-	if r.State != v1alpha1.StatePending || t.planner == nil {
+	if r.State != v1alpha1.StatePending {
 		return &r.Job
+	}
+	own := &r.Job
+	if r.Start == 0 && r.Eligible > time.Now().Unix() { // as in Slurm, its begin time counts as its start
+		*scratch = r.Job
+		scratch.Start, scratch.Accrue = r.Eligible, 0
+		own = scratch
+	}
+	if t.planner == nil {
+		return own
 	}
 	p, ok := t.planner.Planned(r.ID)
 	if !ok {
-		return &r.Job
+		return own
 	}
-	*scratch = r.Job
+	if own != scratch {
+		*scratch = r.Job
+	}
 	scratch.Nodes = max(r.Nodes, spreadOver(&r.Job, p.NodeCPUs))
 	if r.Held != "" {
 		return scratch // it may have been held after the plan was made: the plan does not count

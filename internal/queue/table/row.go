@@ -192,12 +192,13 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	if j.Submit == 0 {
 		j.Submit = b.CreationTimestamp.Unix()
 	}
-	if j.Eligible = unix(b.Status.EligibleTime); j.Eligible == 0 && len(b.Spec.Job.Dependencies.Items) == 0 {
-		j.Eligible = max(j.Submit, b.Spec.Job.Time.Begin)
-	}
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
-	if j.Start == 0 && b.Spec.Job.Hold != "" {
-		j.Eligible = b.Spec.Job.Time.Begin
+	j.Eligible = unix(b.Status.EligibleTime)
+	switch begin := b.Spec.Job.Time.Begin; {
+	case j.Start == 0 && b.Spec.Job.Hold != "", j.Eligible == 0 && len(b.Spec.Job.Dependencies.Items) > 0:
+		j.Eligible = begin // unknown without one
+	case j.Eligible == 0:
+		j.Eligible = max(j.Submit, begin)
 	}
 	if j.Start == 0 && b.Status.State == v1alpha1.StateCancelled {
 		j.Start = j.End // it was cancelled while it waited, and Slurm shows that moment

@@ -375,16 +375,34 @@ func TestHeldInOtherStates(t *testing.T) {
 	}
 }
 
-// A held job becomes eligible at its begin time; one without is not eligible.
-func TestHeldJobIsEligibleAtItsBegin(t *testing.T) {
+// A held or dependent job becomes eligible at its begin time, which counts as its start
+// until it has come; without a begin time neither is known. As in Slurm 22.05.8.
+func TestBeginTimeOfWaitingJobs(t *testing.T) {
+	later, before := time.Now().Add(time.Hour).Unix(), time.Now().Add(-time.Hour).Unix()
 	cluster, tab := newTable(plans{})
-	fake.Feed(cluster,
-		batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold, b.Spec.Job.Time.Begin = "user", 1_900_000_000 }),
-		batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }))
-	for id, want := range map[int64]int64{1: 1_900_000_000, 2: 0} {
+	for i, tt := range []struct {
+		hold             string
+		begin            int64
+		depends          bool
+		eligible, starts int64
+	}{
+		{"user", later, false, later, later},
+		{"user", before, false, before, 0},
+		{"user", 0, false, 0, 0},
+		{"", later, false, later, later},
+		{"", later, true, later, later},
+		{"", 0, true, 0, 0},
+	} {
+		id := int64(i) + 1
+		fake.Feed(cluster, batchJob(id, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Hold, b.Spec.Job.Time.Begin = tt.hold, tt.begin
+			if tt.depends {
+				b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 99}}
+			}
+		}))
 		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{id}})[0])
-		if j.Eligible != want || j.Accrue != 0 {
-			t.Errorf("job %d is eligible at %d, accrues from %d; want %d, 0", id, j.Eligible, j.Accrue, want)
+		if j.Eligible != tt.eligible || j.Start != tt.starts || j.Accrue != 0 || j.LastSched != 0 {
+			t.Errorf("%+v: eligible at %d, starts at %d, accrues from %d", tt, j.Eligible, j.Start, j.Accrue)
 		}
 	}
 }
