@@ -189,6 +189,11 @@ func (c *container) AttachContainer(
 	if err != nil {
 		return err
 	}
+	// Before any input is passed on: the answer to it must not be missed.
+	output, err := r.streams.log.Follow()
+	if err != nil {
+		return err
+	}
 	done := make(chan struct{})
 	defer close(done)
 	if r.streams.terminal != nil {
@@ -202,11 +207,7 @@ func (c *container) AttachContainer(
 			}
 		}()
 	}
-	log, err := c.logOf(false)
-	if err != nil {
-		return err
-	}
-	return log.Copy(ctx, logfile.Options{Follow: true, FromEnd: true, Tail: -1}, writerOrNil(out), writerOrNil(errOut))
+	return output.Copy(ctx, writerOrNil(out), writerOrNil(errOut))
 }
 
 // writerOrNil keeps a nil writer nil.

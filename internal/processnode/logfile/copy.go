@@ -14,8 +14,7 @@ import (
 // Options of Copy.
 type Options struct {
 	Follow     bool
-	FromEnd    bool // only new entries (attach)
-	Tail       int  // last lines; negative: all
+	Tail       int // last lines; negative: all
 	Since      time.Time
 	Timestamps bool
 	Limit      int64 // bytes; 0: none
@@ -34,6 +33,40 @@ func (l *Log) Copy(ctx context.Context, o Options, out, errOut io.Writer) error 
 
 var errLimit = errors.New("log: limit reached")
 
+// Follower reads what is written to a log after it was opened.
+type Follower struct {
+	log   *Log
+	file  *os.File
+	turns int
+}
+
+// Follow returns a reader of everything that is written from now on. Who attaches to a
+// container takes it before the container can answer to the first input.
+func (l *Log) Follow() (*Follower, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := os.Open(l.path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &Follower{log: l, file: f, turns: l.turns}, nil
+}
+
+// Copy writes the text to out and errOut, as Log.Copy does, until the container's end or
+// ctx's. It can be called once.
+func (f *Follower) Copy(ctx context.Context, out, errOut io.Writer) error {
+	c := &copier{log: f.log, o: Options{Follow: true}, out: out, err: errOut, fresh: true}
+	err := c.read(ctx, f.file, f.turns)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
 type copier struct {
 	log      *Log
 	o        Options
@@ -45,24 +78,23 @@ type copier struct {
 }
 
 func (c *copier) run(ctx context.Context) error {
-	if c.o.Tail >= 0 && !c.o.FromEnd {
+	if c.o.Tail >= 0 {
 		c.skip = max(0, c.count()-c.o.Tail)
 	}
-	if !c.o.FromEnd {
-		if err := c.old(); err != nil {
-			return err
-		}
+	if err := c.old(); err != nil {
+		return err
 	}
 	f, turns, err := c.log.open()
 	if err != nil {
 		return err
 	}
+	return c.read(ctx, f, turns)
+}
+
+// read copies from f, the log's file after it was rotated turns times, and from those
+// that follow it. It closes f.
+func (c *copier) read(ctx context.Context, f *os.File, turns int) error {
 	defer func() { f.Close() }()
-	if c.o.FromEnd {
-		if _, err := f.Seek(0, io.SeekEnd); err != nil {
-			return err
-		}
-	}
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		changed, ended, now := c.log.state()

@@ -88,3 +88,23 @@ func TestFollowSeesEverythingAcrossATurn(t *testing.T) {
 		t.Errorf("both files hold %d of %d bytes", got, total)
 	}
 }
+
+func TestFollowerSeesWhatIsWrittenBeforeItCopies(t *testing.T) {
+	l, err := Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(l.Stream("stdout"), "before\n")
+	f, err := l.Follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(l.Stream("stdout"), "answer\n")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := f.Copy(context.Background(), &out, nil); err != nil || out.String() != "answer\n" {
+		t.Errorf("copied %q, %v", out.String(), err)
+	}
+}
