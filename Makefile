@@ -62,6 +62,7 @@ lint: ## gofmt and golangci-lint (go vet is among its linters)
 	$(LINT) run ./...
 
 vuln: ## known vulnerabilities of the dependencies, as of the database in test/vuln/go.mod
+	$(GO) -C test/vuln test .
 	$(GO) -C test/vuln run .
 
 generate: ## deep copies and CRDs from api/, completion scripts and manual pages from the tables

@@ -121,7 +121,7 @@ func (o *Options) lists(v *option.Values) (err error) {
 	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
-	o.resv, o.reasons = v.List("reservation"), v.All("reason")
+	o.reasons = v.All("reason")
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
 		o.clusters = nil
 	}

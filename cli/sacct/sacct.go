@@ -31,7 +31,6 @@ type Options struct {
 	query    status.RecordQuery
 	steps    map[string][]string // requested job -> requested steps; absent: all
 	clusters []string
-	resv     []string
 	reasons  []string
 
 	at       []int // of format.AcctFields
@@ -99,7 +98,6 @@ func run(ctx context.Context, o *Options) error {
 		return len(o.reasons) > 0 &&
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
-			len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,
 				func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
 	})

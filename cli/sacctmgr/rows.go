@@ -224,15 +224,15 @@ func (s *state) userRow(u *status.AcctUser, l *listing) row {
 }
 
 func listQOS(s *state, l *listing) []row {
-	all := s.qos
+	all := s.original.QOS
 	if len(all) == 0 {
-		all = map[string]*status.AcctQOS{normalQOS: {Name: normalQOS, Description: normalDescription}}
+		all = []status.AcctQOS{{Name: normalQOS, Description: normalDescription}}
 	}
 	wanted := lowerCase(slices.Concat(l.names, l.qos))
 	var out []row
-	for _, name := range sortedNames(all) {
-		if matches(wanted, name) {
-			out = append(out, qosRow(all[name]))
+	for i := range all {
+		if matches(wanted, all[i].Name) {
+			out = append(out, qosRow(&all[i]))
 		}
 	}
 	return out

@@ -28,6 +28,7 @@ type listable struct {
 
 // table is a listing of the present state.
 type table struct {
+	hint         string // what Slurm adds to its refusal of an unknown condition; "": nothing
 	rows         func(*state, *listing) []row
 	columns      string // without format=
 	assocColumns string // those that WithAssoc adds
@@ -35,13 +36,13 @@ type table struct {
 
 // listables are in Slurm's order.
 var listables = []listable{
-	{name: "accounts", least: 2, table: &table{listAccounts, accountColumns, accountAssocColumns}},
+	{name: "accounts", least: 2, table: &table{hint: hintValue, rows: listAccounts, columns: accountColumns, assocColumns: accountAssocColumns}},
 	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns}},
 	{name: "users", least: 1, table: userTable},
-	{name: "qos", least: 1, table: &table{rows: listQOS, columns: qosColumns}},
-	{name: "clusters", least: 2, table: &table{rows: listCluster, columns: clusterColumns}},
+	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns}},
+	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns}},
 	{name: "wckeys", least: 1, table: &table{rows: listWCKeys, columns: wckeyColumns}},
-	{name: "tres", least: 3, table: &table{rows: listTRES, columns: "Type,Name%15,ID"}},
+	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID"}},
 	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
 	{name: "events", least: 1, run: (*Options).showEvents},
 	{name: "transactions", least: 1, run: (*Options).showTransactions},
@@ -49,7 +50,7 @@ var listables = []listable{
 	{name: "problems", least: 1, table: &table{rows: listProblems, columns: "Cluster,Account,User,Problem"}},
 	{
 		name: "resources", least: 4,
-		table: &table{rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"},
+		table: &table{hint: hintConstant, rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"},
 	},
 	{
 		name: "federations", least: 1,
@@ -61,7 +62,14 @@ var listables = []listable{
 		"see scontrol show reservation and sreport reservation utilization")},
 }
 
-var userTable = &table{listUsers, userColumns, userAssocColumns}
+var userTable = &table{hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns}
+
+// Slurm's hints after the refusal of a condition. That of the lists of QOS and resources has
+// the name of a constant of its source in place of "value".
+const (
+	hintValue    = " Use keyword 'set' to modify value"
+	hintConstant = " Use keyword 'set' to modify SLURM_PRINT_VALUE"
+)
 
 func shownElsewhere(what, hint string) func(*Options, context.Context, []string) error {
 	return func(o *Options, _ context.Context, _ []string) error {
@@ -157,12 +165,21 @@ var listingWords = keyvalue.Table[*listing]{
 	{Name: "Types", Least: 1, Set: keyvalue.Ignored[*listing]},
 }
 
+// unknownCondition returns Slurm's refusal of a condition.
+func (t *table) unknownCondition(p keyvalue.Pair) error {
+	text := " Unknown condition: " + p.Text
+	if t.hint != "" {
+		text += "\n" + t.hint
+	}
+	return &refusal{text: text}
+}
+
 // showTable prints a table of the present state.
 func (o *Options) showTable(ctx context.Context, t *table, words []string) error {
 	l := &listing{withAssoc: o.assocs}
 	for _, p := range keyvalue.ParseAll(words) {
 		if known, err := listingWords.Set(l, p); err != nil || !known {
-			return o.explain(cmp.Or(err, unknownCondition(p)))
+			return o.explain(cmp.Or(err, t.unknownCondition(p)))
 		}
 	}
 	names := cmp.Or(l.format, t.columns)

@@ -23,7 +23,12 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	if err := notEmpty(v); err != nil {
 		return err
 	}
-	if o.op.States, err = parseStates(single(v, "state")); err != nil {
+	if o.variable != nil { // checked even if --state overrides it
+		if _, err := parseStates([]string{*o.variable}, "Unrecognized SCANCEL_STATE value: "); err != nil {
+			return err
+		}
+	}
+	if o.op.States, err = parseStates(single(v, "state"), "Invalid job state specified: "); err != nil {
 		return err
 	}
 	if v.Has("signal") || o.op.Batch { // --full alone ends the whole job
@@ -56,6 +61,9 @@ var switches = map[string]bool{
 // value true; values other than true and false are reported and have no effect.
 func (o *Options) lookupEnv(name string) (text string, ok bool) {
 	text, ok = o.p.LookupEnv(name)
+	if ok && name == "SCANCEL_STATE" {
+		o.variable = &text
+	}
 	if !ok || !switches[name] {
 		return text, ok
 	}
@@ -126,14 +134,15 @@ func badTasks(id string) string {
 	return hostlist.RangeError(err)
 }
 
-// parseStates parses the values of --state.
-func parseStates(list []string) ([]string, error) {
+// parseStates parses the values of --state or of its variable. message precedes a value that
+// is not a state.
+func parseStates(list []string, message string) ([]string, error) {
 	var out []string
 	for _, text := range list {
 		state, ok := status.ParseJobState(text)
 		if !ok || state != "PENDING" && state != "RUNNING" && state != "SUSPENDED" {
 			return nil, &slurmerr.Error{Code: 1, Before: []string{
-				"Invalid job state specified: " + text, "Valid job states are PENDING, RUNNING, and SUSPENDED"}}
+				message + text, "Valid job states are PENDING, RUNNING, and SUSPENDED"}}
 		}
 		out = append(out, state)
 	}

@@ -36,6 +36,7 @@ type Options struct {
 	missing     []string // with -i: given jobs that do not exist
 	verbose     bool
 	quiet       bool
+	variable    *string // SCANCEL_STATE; nil: not set
 	interactive bool
 }
 

@@ -208,6 +208,9 @@ func first(ids []string) string {
 func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	f := jobs.Filter{States: jobs.AllStates}
 	id := first(ids)
+	if id != "" && strings.Trim(id, ",") == "" {
+		return plain("scontrol_print_job error: Invalid job id specified")
+	}
 	number, task, isTask := strings.Cut(id, "_")
 	all := number != "" && strings.Trim(number, "0") == "" // 0 stands for all jobs, 0_2 for task 2 of all arrays
 	if id != "" && !all {
@@ -292,7 +295,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	number, _, _ := strings.Cut(job, "_")
 	number, _, _ = strings.Cut(number, "+")
-	if _, ok := jobs.ParseID(number); id != "" && !ok {
+	if _, ok := jobs.ParseID(number); len(ids) > 0 && !ok {
 		return plain("Job step 0.Invalid not found")
 	}
 	list, err := c.Steps(ctx, f)
@@ -335,7 +338,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	s := o.settings(0)
 	out := o.recordsLine(s, len(list.Items), false)
 	for i := range list.Items {
-		if len(wanted) == 0 || slices.Contains(wanted, list.Items[i].Name) {
+		if len(ids) == 0 || slices.Contains(wanted, list.Items[i].Name) {
 			out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
 		}
 	}
@@ -345,7 +348,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 			missing = append(missing, name)
 		}
 	}
-	if len(list.Items) == 0 && len(wanted) == 0 {
+	if len(list.Items) == 0 && len(ids) == 0 {
 		out = append(out, "No nodes in the system\n"...)
 	}
 	if err := o.p.Print(string(out)); err != nil || len(missing) == 0 {
@@ -380,13 +383,13 @@ func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) err
 	found := false
 	for i := range parts.Items {
 		p := &parts.Items[i]
-		if id != "" && p.Name != id || id == "" && p.Hidden && !o.all {
+		if len(ids) > 0 && p.Name != id || len(ids) == 0 && p.Hidden && !o.all {
 			continue
 		}
 		found = true
 		out = format.PartitionRecord(p, nodes.Items).Append(out, o.oneLine)
 	}
-	if err := o.p.Print(string(out)); err != nil || found || id == "" {
+	if err := o.p.Print(string(out)); err != nil || found || len(ids) == 0 {
 		return err
 	}
 	return o.notFound("Partition", id)
@@ -404,12 +407,12 @@ func showReservation(ctx context.Context, o *Options, c Cluster, ids []string) e
 	}
 	var out []byte
 	for i := range list.Items {
-		if id == "" || list.Items[i].Name == id {
+		if len(ids) == 0 || list.Items[i].Name == id {
 			out = format.ReservationRecord(&list.Items[i], s).Append(out, o.oneLine)
 		}
 	}
 	switch {
-	case len(out) == 0 && id != "":
+	case len(out) == 0 && len(ids) > 0:
 		return o.notFound("Reservation", id)
 	case len(out) == 0:
 		out = []byte("No reservations in the system\n")

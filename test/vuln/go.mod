@@ -2,10 +2,9 @@ module github.com/berth-hpc/berth/test/vuln
 
 go 1.26.0
 
-tool (
-	golang.org/x/vuln/cmd/govulncheck
-	golang.org/x/vulndb/cmd/indexdb
-)
+tool golang.org/x/vulndb/cmd/indexdb
+
+require golang.org/x/mod v0.42.0
 
 require (
 	cloud.google.com/go/auth v0.20.0 // indirect
@@ -56,16 +55,13 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/exp v0.0.0-20261009195045-ca0d7ba23607 // indirect
-	golang.org/x/mod v0.42.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
-	golang.org/x/vuln v1.9.0 // indirect
 	golang.org/x/vulndb v0.0.0-20261105234957-e22db6528018 // indirect
 	google.golang.org/api v0.290.0 // indirect
 	google.golang.org/genproto v0.0.0-20260319201613-d00831a3d3e7 // indirect

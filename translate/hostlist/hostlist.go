@@ -54,12 +54,17 @@ func Expand(text string) ([]string, error) {
 	return names, nil
 }
 
-// terms splits text at commas and blanks outside of brackets.
+// terms splits text at commas and blanks outside of brackets. As in Slurm, a bracket that
+// is not closed ends at the next comma, and "a[1-3" stands for the name "a]".
 func terms(text string) []string {
 	var out []string
 	depth, start := 0, 0
 	for i := 0; i <= len(text); i++ {
 		switch {
+		case i == len(text) && depth > 0 && strings.IndexByte(text[start:], ']') < 0:
+			name, open, _ := strings.Cut(text[start:], "[")
+			_, rest, _ := strings.Cut(open, ",")
+			return append(append(out, name+"]"), terms(rest)...)
 		case i == len(text) || depth == 0 && strings.IndexByte(", \t\n", text[i]) >= 0:
 			if i > start {
 				out = append(out, text[start:i])
@@ -146,8 +151,8 @@ func parseTerm(text, term string) (expression, error) {
 			return e, nil
 		}
 	}
-	// As in Slurm, the last bracket ends the term, and a plain name has none.
-	if len(rest) != len(term) || strings.ContainsRune(rest, ']') {
+	// As in Slurm, the last bracket ends the term; a plain name may have a ].
+	if len(rest) != len(term) {
 		return e, &Error{Text: text}
 	}
 	return e, nil

@@ -20,6 +20,9 @@ var vectors = []struct{ text, names, folded string }{
 	{"n09,n10", "n09 n10", "n[09-10]"},
 	{"n[1-2][3-4]", "n13 n14 n23 n24", "n[13-14,23-24]"},
 	{"a,b,a1,a2", "a b a1 a2", "a,b,a[1-2]"},
+	{"n[1-", "n]", "n]"},
+	{"a,n[1,b", "a n] b", "a,n],b"},
+	{"n]1", "n]1", "n]1"},
 	{"n1-2,n1-3", "n1-2 n1-3", "n1-[2-3]"},
 	{"n1,,n2", "n1 n2", "n[1-2]"},
 	{"n[001-003],n04", "n001 n002 n003 n04", "n[001-003,04]"},
@@ -54,7 +57,7 @@ func TestVectors(t *testing.T) {
 
 func TestExpandRefuses(t *testing.T) {
 	for _, text := range []string{
-		"a[1-3]b", "n[5-1]", "n[]", "n[a-b]", "n[0-99999]", "n[1-4]-ib", "n[1-", "n[0-65535][0-65535]",
+		"a[1-3]b", "n[5-1]", "n[]", "n[a-b]", "n[0-99999]", "n[1-4]-ib", "n[1]]", "n[0-65535][0-65535]",
 	} {
 		var e *Error
 		if names, err := Expand(text); !errors.As(err, &e) {

@@ -96,6 +96,10 @@ func setKillOnInvalidDep(p *Parsed, v string, _ bool) error {
 }
 
 func setLicenses(p *Parsed, v string, _ bool) error {
+	if isEmptyList(v) {
+		p.Job.Licenses = nil
+		return nil
+	}
 	var err error
 	if p.Job.Licenses, err = value.Licenses(v); err != nil {
 		return p.refuseJob("Invalid license specification")

@@ -164,7 +164,7 @@ func setProfile(p *Parsed, v string, _ bool) error {
 }
 
 func setPower(p *Parsed, v string, _ bool) error {
-	if !strings.EqualFold(v, "level") {
+	if v != "" && !strings.EqualFold(v, "level") {
 		p.warn("error: Ignoring unrecognized power option (%s)", v)
 	}
 	p.setText("power", v)

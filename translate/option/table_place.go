@@ -148,7 +148,7 @@ func setHint(p *Parsed, v string, _ bool) error {
 func setSwitches(p *Parsed, v string, _ bool) error {
 	n, wait, timed := strings.Cut(v, "@")
 	c, err := value.Count(n)
-	if err != nil {
+	if err != nil || timed && p.from == FromEnv { // a variable of its own has the time
 		return errNumber
 	}
 	p.Job.Placement.Switches = c

@@ -160,6 +160,9 @@ func setGRES(p *Parsed, v string, _ bool) error {
 		p.Client.Print = gresHelp
 		return nil
 	}
+	if isEmptyList(v) {
+		return p.refuseJob("Invalid Trackable RESource (TRES) specification")
+	}
 	list, err := value.GRES(v, job.PerNode)
 	if err != nil {
 		return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
@@ -173,6 +176,9 @@ func setGRES(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
+// isEmptyList reports whether a list with commas has no elements.
+func isEmptyList(v string) bool { return strings.Trim(v, ",") == "" }
+
 // gpuOptionNames are the names of the options about GPUs, by scope.
 var gpuOptionNames = map[string]string{
 	job.PerJob: "gpus", job.PerNode: "gpus-per-node", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
@@ -180,6 +186,11 @@ var gpuOptionNames = map[string]string{
 
 func setGPUs(per string) setter {
 	return func(p *Parsed, v string, _ bool) error {
+		if isEmptyList(v) { // as in Slurm, no GPUs
+			p.replaceGRES("gpus-"+per, nil)
+			delete(p.Job.Options, gpuOptionNames[per])
+			return nil
+		}
 		list, err := value.GPUs(v, per)
 		if err != nil {
 			return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -40,13 +41,26 @@ func (s *Server) state(c *directory.Caller) *status.AcctState {
 			out.Users = append(out.Users, user(u))
 		}
 	}
-	for _, q := range s.Cluster.QOS.List() {
+	all := slices.Clone(s.Cluster.QOS.List())
+	slices.SortFunc(all, byAge)
+	for _, q := range all {
 		out.QOS = append(out.QOS, qos(q))
 	}
 	slices.SortFunc(out.Accounts, func(a, b status.AcctAccount) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(out.Users, func(a, b status.AcctUser) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(out.QOS, func(a, b status.AcctQOS) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// byAge compares QOS by their age, which is the order of Slurm's lists. The QOS normal,
+// which Slurm creates with its database, is the first.
+func byAge(a, b *v1alpha1.QOS) int {
+	switch {
+	case a.Name == normalQOS:
+		return -1
+	case b.Name == normalQOS:
+		return 1
+	}
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
 // ownAccounts returns the accounts that the caller is in or coordinates.

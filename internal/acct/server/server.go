@@ -161,13 +161,16 @@ func (s *Server) unknownOwners(q *status.RecordQuery) (users, groups []string) {
 	return missing(q.Users, q.UserIDs, names, ids), missing(q.Groups, q.GroupIDs, groupNames, groupIDs)
 }
 
+// normalQOS is the QOS of jobs that name none.
+const normalQOS = "normal"
+
 // unknownQOS returns the first of names that no QOS has, and the names of all
 // QOS.
 func (s *Server) unknownQOS(names []string) (bad string, all []string) {
 	if len(names) == 0 {
 		return "", nil
 	}
-	all = []string{"normal"} // of jobs that name none
+	all = []string{normalQOS}
 	for _, q := range s.Cluster.QOS.List() {
 		all = append(all, q.Name)
 	}

@@ -103,12 +103,22 @@ func (c *Client) Get(
 	w.await(ctx, signals)
 	if err := w.result(); err != nil {
 		a.Complete(0)
-		return nil, err
+		return nil, c.withRevoked(a.ID, err)
 	}
 	if c.Unowned {
 		a.cancel()
 	}
 	return a, nil
+}
+
+// withRevoked adds the line of Slurm's salloc about the end of an allocation to the error
+// that --immediate is over. A salloc without a command does not print it.
+func (c *Client) withRevoked(id int64, err error) error {
+	var e *slurmerr.Error
+	if c.Name == "salloc" && !c.Unowned && !c.Quiet && errors.As(err, &e) && e.Kind == slurmerr.Busy {
+		e.After = fmt.Sprintf("%s: Job allocation %d has been revoked.\n", c.Name, id)
+	}
+	return err
 }
 
 // retries is the number of retries while the queue is full.
@@ -200,6 +210,7 @@ func (w *wait) result() error {
 // Messages of --immediate, in srun and salloc.
 const (
 	textBusy     = "Unable to allocate resources: Requested nodes are busy"
+	textTimeout  = "Unable to allocate resources: Connection timed out"
 	textPriority = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
 )
 
@@ -221,7 +232,11 @@ func (w *wait) expire() {
 	placed := w.placed
 	w.mu.Unlock()
 	if !placed {
-		w.settle(slurmerr.New(slurmerr.Busy, textBusy))
+		text := textBusy
+		if w.a.client.Name == "salloc" {
+			text = textTimeout
+		}
+		w.settle(slurmerr.New(slurmerr.Busy, text))
 	}
 }
 
