@@ -119,16 +119,15 @@ func (c *apiClient) get(ctx context.Context, path string) ([]byte, error) {
 	return text, err
 }
 
-// heap returns the size of the process's heap after the last collection, in bytes: half
-// of the size at which the next one starts (GOGC=100).
+// heap returns the size of the process's heap after the last collection, in bytes.
 func (c *apiClient) heap(ctx context.Context) (int64, error) {
 	text, err := c.get(ctx, "/metrics")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, _ := strings.Cut(string(text), "\ngo_memstats_next_gc_bytes ")
+	_, rest, _ := strings.Cut(string(text), "\ngo_gc_heap_live_bytes ")
 	n, err := strconv.ParseFloat(strings.Fields(rest + " ?")[0], 64)
-	return int64(n / 2), err
+	return int64(n), err
 }
 
 // fill submits that number of jobs for the user.
@@ -223,6 +222,8 @@ func hold(ctx context.Context, c *apiClient, path string, header ...string) (int
 	if err != nil {
 		return 0, err
 	}
+	// The end of ctx does not end the body of an upgraded connection.
+	defer context.AfterFunc(ctx, func() { resp.Body.Close() })()
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, resp.Body) // until ctx ends
 	return resp.StatusCode, nil
