@@ -119,8 +119,11 @@ func (c *apiClient) get(ctx context.Context, path string) ([]byte, error) {
 	return text, err
 }
 
-// heap returns the size of the process's heap after the last collection, in bytes.
+// heap collects the process's garbage and returns the size of its heap, in bytes.
 func (c *apiClient) heap(ctx context.Context) (int64, error) {
+	if _, err := c.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return 0, err
+	}
 	text, err := c.get(ctx, "/metrics")
 	if err != nil {
 		return 0, err

@@ -30,6 +30,7 @@ func TestFloods(t *testing.T) {
 	t.Run("bytes", s.floodOfBytes)
 	t.Run("submissions", s.floodOfSubmissions)
 	t.Run("bearers", s.floodOfBearers)
+	t.Run("profiles", s.profiles)
 	t.Run("silent connections", s.floodOfSilence)
 	if state := s.run(t, s.alice, "squeue", "-h", "-j", id, "-o", "%T"); state != "RUNNING" {
 		t.Errorf("bob's job is %s", state)
@@ -256,6 +257,20 @@ func (s *shared) reviews(t *testing.T, admin *caller) int {
 		}
 	}
 	return sum
+}
+
+// profiles: the profiles of the local cluster's process, which show what it works on, are
+// for administrators.
+func (s *shared) profiles(t *testing.T) {
+	for file, want := range map[string]int{
+		filepath.Join(s.state, "kubeconfig"):                              http.StatusOK,
+		filepath.Join(s.alice.home, ".local/state/berth/user.kubeconfig"): http.StatusForbidden,
+	} {
+		c, _ := callerOf(t, file)
+		if code, _ := c.do(t, http.MethodGet, "/debug/pprof/heap", nil); code != want {
+			t.Errorf("/debug/pprof/heap: %d, want %d", code, want)
+		}
+	}
 }
 
 // floodOfSilence: of a thousand connections on which nothing is said, the API

@@ -68,7 +68,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
-		"--profiling=false",
+		"--profiling=true", // for administrators alone, as every path of /debug
 		"--etcd-count-metric-poll-period=0",
 		"--shutdown-delay-duration=0",
 	}
