@@ -36,7 +36,7 @@ type table struct {
 
 // listables are in Slurm's order.
 var listables = []listable{
-	{name: "accounts", least: 2, table: &table{hint: hintValue, rows: listAccounts, columns: accountColumns, assocColumns: accountAssocColumns}},
+	{name: "accounts", least: 2, table: accountTable},
 	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns}},
 	{name: "users", least: 1, table: userTable},
 	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns}},
@@ -62,7 +62,12 @@ var listables = []listable{
 		"see scontrol show reservation and sreport reservation utilization")},
 }
 
-var userTable = &table{hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns}
+var (
+	accountTable = &table{
+		hint: hintValue, rows: listAccounts, columns: accountColumns, assocColumns: accountAssocColumns,
+	}
+	userTable = &table{hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns}
+)
 
 // Slurm's hints after the refusal of a condition. That of the lists of QOS and resources has
 // the name of a constant of its source in place of "value".
