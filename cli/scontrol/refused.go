@@ -111,7 +111,9 @@ var noInstant = []string{"Invalid StartTime value: ", "Invalid EndTime value: ",
 func jobError(item status.OperationStatus) error {
 	text := item.Error
 	for _, p := range noInstant {
-		if v, is := strings.CutPrefix(text, p); is {
+		if v, is := strings.CutPrefix(text, p); is && v == "" {
+			return plain("No changes specified")
+		} else if is {
 			return plain("Invalid time specification (pos=0): %s\nNo changes specified", v)
 		}
 	}

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/queue/refusal"
@@ -40,13 +41,14 @@ func countSetter(name string, field func(*job.Shape) *int32) jobSetter {
 
 func memorySetter(name string, field func(*job.Shape) **int64) jobSetter {
 	return func(c *jobChange, v string) error {
-		n, err := value.Megabytes(v)
+		n, err := strconv.ParseUint(v, 10, 31) // megabytes; the options' suffixes are refused here
 		if err != nil {
 			return invalidValue(name, v)
 		}
+		megabytes := int64(n)
 		s := &c.b.Spec.Job.Shape
 		s.MemPerNode, s.MemPerCPU, s.MemPerGPU = nil, nil, nil
-		*field(s) = &n
+		*field(s) = &megabytes
 		return nil
 	}
 }

@@ -1,7 +1,10 @@
 package change
 
 import (
+	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,13 +51,6 @@ func setNumCPUs(c *jobChange, v string) error {
 	return nil
 }
 
-func setReqCores(c *jobChange, v string) error {
-	if err := c.setCPUs(v); err != nil {
-		return invalidValue("ReqCores", v)
-	}
-	return nil
-}
-
 // setCPUs sets the number of tasks to what the total of CPUs needs; of a range it
 // uses the first number.
 func (c *jobChange) setCPUs(v string) error {
@@ -92,20 +88,61 @@ func setTmpDisk(c *jobChange, v string) error {
 	return nil
 }
 
-// setGRES replaces the generic resources of each node.
+// gpuOptions are the options about GPUs, by scope.
+var gpuOptions = map[string]string{
+	job.PerJob: "gpus", job.PerNode: "gpus-per-node", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
+}
+
+// setGRES sets the generic resources of each node: a list of NAME[:TYPE][:COUNT].
 func setGRES(c *jobChange, v string) error {
-	list, err := value.GRES(strings.TrimPrefix(v, "gres:"), job.PerNode)
-	if err != nil {
-		return refusal.InvalidGRES
+	if v == "" && Pending(c.b) {
+		return refusal.InvalidTRES
 	}
-	j := &c.b.Spec.Job
-	j.Shape.GRES = list
-	options := map[string]string{"gres": v}
-	for name, text := range j.Options {
-		if !strings.HasPrefix(name, "gpus") && name != "gres" {
-			options[name] = text
+	terms := strings.Split(v, ",")
+	for i := range terms {
+		terms[i] = "gres:" + strings.TrimPrefix(terms[i], "gres:")
+	}
+	return gresSetter(job.PerNode)(c, strings.Join(terms, ","))
+}
+
+// gresSetter returns the setter of the generic resources of a scope: a list of
+// gres:NAME[:TYPE][:COUNT]. Scopes other than a node have GPUs only.
+func gresSetter(per string) jobSetter {
+	return func(c *jobChange, v string) error {
+		if !Pending(c.b) {
+			return nil // the state is refused afterwards
 		}
+		var terms []string
+		for term := range strings.SplitSeq(v, ",") {
+			name, found := strings.CutPrefix(term, "gres:")
+			switch {
+			case v == "":
+				continue
+			case !found:
+				return refusal.InvalidTRES
+			case per != job.PerNode && name != "gpu" && !strings.HasPrefix(name, "gpu:"):
+				return refusal.InvalidGRES
+			}
+			terms = append(terms, name)
+		}
+		list, err := value.GRES(strings.Join(terms, ","), per)
+		if err != nil {
+			return refusal.InvalidGRES
+		}
+		j := &c.b.Spec.Job
+		kept := slices.DeleteFunc(slices.Clone(j.Shape.GRES), func(g job.GRES) bool { return g.Per == per })
+		j.Shape.GRES = append(kept, list...)
+		options := maps.Clone(j.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		delete(options, gpuOptions[per])
+		if per == job.PerNode {
+			options["gres"] = strings.Join(terms, ",")
+		} else if len(terms) > 0 {
+			options[gpuOptions[per]] = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(terms[0], "gpu"), ":"), "1")
+		}
+		j.Options = options
+		return nil
 	}
-	j.Options = options
-	return nil
 }

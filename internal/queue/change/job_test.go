@@ -132,6 +132,13 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"Contiguous", "1", denied, notPending},
 		{"EndTime", "now+10", "Job is not running", ""},
 		{"Deadline", "now+3hours", denied, denied},
+		{"Deadline", "now", denied, denied},
+		{"ReqSockets", "x", "Invalid ReqSockets value: x", "Invalid ReqSockets value: x"},
+		{"MinMemoryNode", "1G", "Invalid MinMemoryNode value: 1G", "Invalid MinMemoryNode value: 1G"},
+		{"TresPerNode", "gpu:1", string(refusal.InvalidTRES), notPending},
+		{"TresPerNode", "gres:gpu:1", "", notPending},
+		{"TresPerJob", "gres:gpu:1", "", notPending},
+		{"Gres", "", string(refusal.InvalidTRES), notPending},
 		{"Deadline", "2020-01-01", "Invalid time specified", "Invalid time specified"},
 		{"TimeMin", "10", "", ""},
 		{"TimeMin", "900", string(refusal.InvalidTimeMin), ""},
@@ -216,7 +223,13 @@ func TestEffects(t *testing.T) {
 		{pending(), "Priority", "0", func(j *job.Job) bool { return j.Hold == "admin" }},
 		{pending(), "NumNodes", "1-2", func(j *job.Job) bool { return j.Shape.MinNodes == 1 && j.Shape.MaxNodes == 2 }},
 		{pending(), "Partition", "batch,debug", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
-		{pending(), "MinMemoryCPU", "1G", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
+		{pending(), "MinMemoryCPU", "1024", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
+		{pending(), "MinCPUs", "2", func(j *job.Job) bool { return j.Shape.MinCPUs == 2 && j.Shape.Tasks < 2 }},
+		{pending(), "ReqSockets", "1", func(j *job.Job) bool { return j.Shape.SocketsPerNode == 1 }},
+		{pending(), "TresPerJob", "gres:gpu:tesla:2", func(j *job.Job) bool {
+			return j.Shape.GRES[0] == job.GRES{Name: "gpu", Type: "tesla", Count: 2, Per: job.PerJob} &&
+				j.Options["gpus"] == "tesla:2"
+		}},
 		{pending(), "licenses", "matlab:2",
 			func(j *job.Job) bool { return j.Licenses[0] == job.License{Name: "matlab", Count: 2} }},
 		{pending(), "StartTime", "now+1hour", func(j *job.Job) bool { return j.Time.Begin == now.Unix()+3600 }},

@@ -81,10 +81,12 @@ func setDeadline(c *jobChange, v string) error {
 	switch {
 	case err != nil:
 		return malformed("Invalid Deadline value: " + v)
-	case !t.After(c.Now):
+	case t.Unix() < c.Now.Unix():
 		return refusal.InvalidTime
 	case !c.Operator:
 		return refusal.AccessDenied
+	case !t.After(c.Now):
+		return refusal.InvalidTime
 	}
 	c.b.Spec.Job.Time.Deadline = t.Unix()
 	return nil

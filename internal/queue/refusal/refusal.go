@@ -53,6 +53,7 @@ const (
 	InvalidNodeCount   Text = bounds.BadNodeCount
 	InvalidPartition   Text = bounds.BadPartition
 	InvalidQOS         Text = "Invalid qos specification"
+	InvalidTRES        Text = "Invalid Trackable RESource (TRES) specification"
 	InvalidTaskCount   Text = "Task count specification invalid"
 	InvalidTime        Text = bounds.BadTime
 	InvalidTimeLimit   Text = bounds.BadTimeLimit
