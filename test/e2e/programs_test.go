@@ -88,15 +88,28 @@ func TestPrograms(t *testing.T) {
 }
 
 // TestInstalledPrograms runs programs of others that speak to Slurm, those that
-// are installed here: Debian's clustershell, r-cran-batchtools, snakemake, toil.
+// are installed here: Debian's clustershell, r-cran-batchtools, snakemake, toil. On the
+// same cluster it runs the launch recipes of frameworks, and the probes of the table of
+// changes.
 func TestInstalledPrograms(t *testing.T) {
 	t.Parallel()
-	c := start(t, "--nodes", "2", "--cpus", "4")
+	c := start(t, "--nodes", "2", "--cpus", "8", "--gpus", "2", "--login")
 	env := append(c.environ(t.TempDir()), "USER=root")
 	if out, err := command(env, "sacctmgr -i add account lab && sacctmgr -i add user root account=lab"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c.scripts(t, "testdata/programs", "USER=root")
+	t.Run("programs", func(t *testing.T) {
+		t.Parallel()
+		c.scripts(t, "testdata/programs", "USER=root")
+	})
+	t.Run("examples", func(t *testing.T) {
+		t.Parallel()
+		c.examples(t)
+	})
+	t.Run("changes", func(t *testing.T) {
+		t.Parallel()
+		changes(t, env)
+	})
 }
 
 func command(env []string, line string) (string, error) {
