@@ -97,20 +97,39 @@ func (o *Options) layout(v *option.Values) error {
 	return o.chooseFields(strings.Join(fields, ","))
 }
 
+// renamed are the fields that Slurm 23.02 renamed: by their later names in lower case,
+// the later name and that of 22.05. The later names are neither abbreviated nor listed.
+var renamed = map[string][2]string{
+	"planned":       {"Planned", "Reserved"},
+	"plannedcpu":    {"PlannedCPU", "ResvCPU"},
+	"plannedcpuraw": {"PlannedCPURAW", "ResvCPURAW"},
+}
+
 func (o *Options) chooseFields(text string) error {
 	var items []string
+	headers := map[int]string{} // of the fields that were given by a later name
 	for item := range strings.SplitSeq(text, ",") {
-		if strings.EqualFold(item, "ALL") {
+		item = strings.TrimSpace(item)
+		name, _, _ := strings.Cut(item, "%")
+		switch later, ok := renamed[strings.ToLower(name)]; {
+		case name == "":
+		case strings.EqualFold(item, "ALL"):
 			for _, f := range format.AcctFields {
 				items = append(items, f.Name)
 			}
-			continue
+		case ok:
+			headers[len(items)] = later[0]
+			items = append(items, later[1]+item[len(name):])
+		default:
+			items = append(items, item)
 		}
-		items = append(items, item)
 	}
 	var bad string
 	if o.at, o.fields, bad = format.ParseSharedFields(format.AcctFields, strings.Join(items, ",")); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+	}
+	for i, name := range headers {
+		o.fields[i].Name = name
 	}
 	return nil
 }

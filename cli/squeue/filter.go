@@ -21,7 +21,9 @@ import (
 type filter struct {
 	jobs.Filter
 	onlyMe  bool
-	pending bool // --start
+	notMe   bool
+	self    string // name or uid of the calling user, if notMe
+	pending bool   // --start
 }
 
 func (f *filter) set(v *option.Values) (err error) {
@@ -30,7 +32,7 @@ func (f *filter) set(v *option.Values) (err error) {
 	f.Reservations, f.Licenses = v.List("reservation"), v.List("licenses")
 	f.Users = v.List("user")
 	f.Hide = !v.Has("all") && len(f.Partitions) == 0
-	f.onlyMe, f.pending = v.Has("me"), v.Has("start")
+	f.onlyMe, f.notMe, f.pending = v.Has("me"), v.Has("notme"), v.Has("start")
 	if f.IDs, err = ids(value.SplitJobs(v.Get("jobs"))); err != nil {
 		return err
 	}
@@ -63,20 +65,26 @@ func ids(list []string) ([]string, error) {
 	return out, nil
 }
 
-// me replaces --me by a filter for the user.
+// me replaces --me by a filter for the user, and completes --notme.
 func (f *filter) me(user string, p *stdio.Process) {
-	switch {
-	case !f.onlyMe:
-	case user != "":
+	if user == "" {
+		user = strconv.Itoa(p.UID)
+	}
+	if f.onlyMe {
 		f.Users = append(f.Users, user)
-	default:
-		f.Users = append(f.Users, strconv.Itoa(p.UID))
+	}
+	if f.notMe {
+		f.self = user
 	}
 }
 
 // fields returns the row fields that keep reads.
 func (f *filter) fields() []string {
-	return []string{"id", "arrayJobID", "arrayTaskID", "arrayWhole", "hetJobID", "hetOffset"}
+	names := []string{"id", "arrayJobID", "arrayTaskID", "arrayWhole", "hetJobID", "hetOffset"}
+	if f.notMe {
+		names = append(names, "user", "uid")
+	}
+	return names
 }
 
 // single returns the id if exactly one job is requested.
@@ -97,6 +105,11 @@ func (f *filter) narrow() bool {
 // keep returns the rows that match. It replaces the row of an array by rows of the tasks
 // that were requested by id.
 func (f *filter) keep(rows []status.Job) []status.Job {
+	if f.notMe {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(j status.Job) bool {
+			return j.User == f.self || strconv.FormatInt(j.UID, 10) == f.self
+		})
+	}
 	if !slices.ContainsFunc(f.IDs, func(id string) bool { return strings.Contains(id, "_") }) {
 		return rows
 	}

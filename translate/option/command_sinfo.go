@@ -30,4 +30,5 @@ var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: append([
 	{Name: "local", Env: "SINFO_LOCAL", Help: "this cluster only (the default)"},
 	{Name: "json", Arg: OptionalArg, Meta: "PARSER", Help: "print JSON of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "yaml", Arg: OptionalArg, Meta: "PARSER", Help: "print YAML of 22.05 or of a data parser (v0.0.40)"},
+	{Name: "future", Short: 'F', Since: "23.02", Help: "include future nodes; there are none"},
 }, common()...)}

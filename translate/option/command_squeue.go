@@ -45,6 +45,8 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 	{Name: "sibling", Env: "SQUEUE_SIBLING", Help: "sibling jobs of a federation; there are none"},
 	{Name: "json", Arg: OptionalArg, Meta: "PARSER", Help: "print JSON of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "yaml", Arg: OptionalArg, Meta: "PARSER", Help: "print YAML of 22.05 or of a data parser (v0.0.40)"},
+	{Name: "notme", Since: "24.05", Help: "only jobs of other users"},
+	{Name: "only-job-state", Since: "24.05", Help: "read only ids and states (the answer has the other columns too)"},
 	{Name: "tui", Help: "show the live queue in the terminal (see sview)"},
 }, common()...)}
 

@@ -6,12 +6,12 @@ import (
 )
 
 // CompatibilityPage returns docs/compatibility.md: every option of sbatch, srun and
-// salloc, and its status in each of them.
+// salloc with its status in each of them, and the changes of later releases.
 func CompatibilityPage() string {
 	var b strings.Builder
 	b.WriteString(`# Compatibility
 
-Generated from the option table (translate/option); do not edit. Options without a release behind their name are those of Slurm
+Generated from the tables of translate/option; do not edit. Options without a release behind their name are those of Slurm
 22.05. A release is the one that added the option; pyxis is the plugin of that name.
 
 *supported*: the option has its effect. *warned*: the option is accepted, and a warning says that it has no effect. *refused*: an error says
@@ -28,6 +28,7 @@ to the environment of the job.
 			}
 		}
 	}
+	b.WriteString(changesSection())
 	return b.String()
 }
 

@@ -85,7 +85,7 @@ func setExclusive(p *Parsed, v string, _ bool) error {
 		if !p.Lenient {
 			return slurmerr.New(slurmerr.Refused, "--exclusive=mcs is not possible here: there are no MCS labels")
 		}
-	case "topo": // of 24.11
+	case "topo": // of 24.05
 		if !p.Lenient {
 			return slurmerr.New(slurmerr.Refused, "--exclusive=topo is not possible here: "+
 				"other jobs may use the other nodes of a switch; use --nodelist with all of its nodes")
