@@ -5,4 +5,4 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=2
 
-mpirun -np "$SLURM_NTASKS" -bind-to none -map-by slot -x PATH -x LD_LIBRARY_PATH python3 train.py
+mpirun -np "$SLURM_NTASKS" -bind-to none -map-by slot -x PATH python3 train.py

@@ -93,7 +93,7 @@ func TestPrograms(t *testing.T) {
 // changes.
 func TestInstalledPrograms(t *testing.T) {
 	t.Parallel()
-	c := start(t, "--nodes", "2", "--cpus", "8", "--gpus", "2", "--login")
+	c := start(t, "--slurm-conf", "testdata/examples/slurm.conf", "--login")
 	env := append(c.environ(t.TempDir()), "USER=root")
 	if out, err := command(env, "sacctmgr -i add account lab && sacctmgr -i add user root account=lab"); err != nil {
 		t.Fatalf("%v: %s", err, out)

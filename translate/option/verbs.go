@@ -79,7 +79,7 @@ var ScontrolKeys = map[string][]string{
 	"step": {"TimeLimit"},
 	"node": {"ActiveFeatures", "AvailableFeatures", "Comment", "CpuBind", "Extra", "Gres", "NodeAddr", "NodeHostname",
 		"Reason",
-		"ResumeAfter", "State", "Weight"},
+		"State", "Weight"},
 	"partition": {"AllocNodes", "AllowAccounts", "AllowGroups", "AllowQOS", "Alternate", "CpuBind", "Default",
 		"DefaultTime", "DefMemPerCPU",
 		"DefMemPerNode", "DenyAccounts", "DenyQOS", "DisableRootJobs", "ExclusiveUser", "GraceTime", "Hidden",

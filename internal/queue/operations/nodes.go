@@ -62,7 +62,6 @@ var nodeSetters = map[string]nodeSetter{
 	"gres":              setNodeGRES,
 	"nodeaddr":          unsupportedNodeSetting,
 	"nodehostname":      unsupportedNodeSetting,
-	"resumeafter":       unsupportedNodeSetting,
 }
 
 // nodeSettingOrder returns the names of the settings in the order in which they apply.

@@ -126,15 +126,13 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		Comment:  o.Annotations[wire.AnnotationComment],
 		Extra:    cmp.Or(o.Annotations[wire.AnnotationExtra], nodeinfo.AssumedHardware(o)),
 		CPUBind:  o.Annotations[wire.AnnotationCPUBind],
+		// As in Slurm without NodeAddr in slurm.conf. Jobs reach each other by this name; at
+		// the address of the Node object, which is the kubelet's, no job listens.
+		Address: n.Name,
 	}
 	row.Load, row.FreeMem = nodeinfo.Load(o)
 	if o.Name != n.Name {
 		row.Object = o.Name
-	}
-	for _, a := range o.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP && row.Address == "" {
-			row.Address = a.Address
-		}
 	}
 	for _, p := range s.Partitions() {
 		if p.Nodes.Has(i) {

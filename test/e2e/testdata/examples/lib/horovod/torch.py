@@ -1,6 +1,4 @@
 """Stands in for Horovod over MPI."""
-import os
-
 from mpi4py import MPI
 
 _world = MPI.COMM_WORLD
@@ -19,7 +17,7 @@ def size():
 
 
 def local_rank():
-    return int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
+    return _world.Split_type(MPI.COMM_TYPE_SHARED).Get_rank()
 
 
 def allgather_object(value):
