@@ -11,10 +11,10 @@ import (
 
 // Allocation returns the submission of srun or salloc: a job without a script that
 // has a component for each of parts, which come from option.Parse and
-// ParseNextComponent. Errors are *slurmerr.Error with Slurm's text. The script of
-// in is ignored.
+// ParseNextComponent. It ignores in.Script. Errors are *slurmerr.Error with Slurm's
+// text.
 func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
-	var whole *Submission
+	var submission *Submission
 	for i, p := range parts {
 		s, err := allocation(p, in)
 		if err != nil {
@@ -24,17 +24,18 @@ func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
 			s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
 		}
 		if i == 0 {
-			whole = s
+			submission = s
 			continue
 		}
-		whole.Components = append(whole.Components, s.Job)
-		whole.Warnings = append(whole.Warnings, s.Warnings...)
-		whole.Options += s.Options
+		submission.Components = append(submission.Components, s.Job)
+		submission.Warnings = append(submission.Warnings, s.Warnings...)
+		submission.Options += s.Options
 	}
-	return whole, checkComponents(len(parts))
+	return submission, checkComponents(len(parts))
 }
 
-// checkComponents refuses more components than a heterogeneous job may have.
+// checkComponents returns an error if there are more components than a heterogeneous
+// job may have.
 func checkComponents(components int) error {
 	if components > maxComponents {
 		return slurmerr.Newf(slurmerr.Refused, "a heterogeneous job can have at most %d components", maxComponents)

@@ -9,7 +9,8 @@ import (
 type Call struct {
 	Script  string // the script's name; empty: standard input, or --wrap
 	Wrapped bool   // --wrap was given
-	// Client may request a text (OnlyPrints); the rest of Call is then unset.
+	// Client holds the options of sbatch itself. If it only prints a text (OnlyPrints),
+	// the other fields are not set.
 	Client option.Client
 
 	segments [][]string     // the options of each component
@@ -22,7 +23,7 @@ type Call struct {
 // yet. Errors are *slurmerr.Error, with Slurm's text.
 func Command(in Input) (*Call, error) { return command(&in, false) }
 
-// command is Command; lenient accepts refused options too.
+// command is Command; if lenient is true, it also accepts options that Berth refuses.
 func command(in *Input, lenient bool) (*Call, error) {
 	c := &Call{previous: option.New(option.Sbatch)}
 	c.previous.Lenient = lenient

@@ -92,7 +92,7 @@ func separatorWarnings(lines []directive.Line) (warnings []string) {
 		deprecated = deprecated || strings.EqualFold(l.Words[0], directive.OldSeparator)
 		if len(l.Words) > 1 && !strings.HasPrefix(l.Words[1], "#") {
 			warnings = append(warnings,
-				fmt.Sprintf("warning: line %d: the words behind %s are ignored", l.Number, l.Words[0]))
+				fmt.Sprintf("warning: line %d: the words after %s are ignored", l.Number, l.Words[0]))
 		}
 	}
 	if deprecated {
@@ -105,7 +105,7 @@ func separatorWarnings(lines []directive.Line) (warnings []string) {
 // heterogeneous returns the submission of several components. p holds the options
 // of the whole command line, the initial options of the first component.
 func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
-	var whole *Submission
+	var submission *Submission
 	for i := range parts {
 		s, err := component(parts[i], p)
 		if err != nil || s.Client.OnlyPrints() {
@@ -119,29 +119,29 @@ func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 		}
 		s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
 		if i == 0 {
-			whole = s
-			whole.Warnings = append(parts[0].warnings, whole.Warnings...)
+			submission = s
+			submission.Warnings = append(parts[0].warnings, submission.Warnings...)
 			continue
 		}
 		if s.Client.Wrap != nil {
-			whole.Script = s.Script
+			submission.Script = s.Script
 		}
-		// These options delay the job as a whole.
+		// These options delay the whole job.
 		if s.Job.Hold == "" {
-			s.Job.Hold = whole.Job.Hold
+			s.Job.Hold = submission.Job.Hold
 		}
 		if len(s.Job.Dependencies.Items) == 0 {
-			s.Job.Dependencies = whole.Job.Dependencies
+			s.Job.Dependencies = submission.Job.Dependencies
 		}
-		s.Job.Time.Begin = max(s.Job.Time.Begin, whole.Job.Time.Begin)
-		whole.Components = append(whole.Components, s.Job)
-		whole.Warnings = append(whole.Warnings, s.Warnings...)
-		mergeClient(&whole.Client, &s.Client)
+		s.Job.Time.Begin = max(s.Job.Time.Begin, submission.Job.Time.Begin)
+		submission.Components = append(submission.Components, s.Job)
+		submission.Warnings = append(submission.Warnings, s.Warnings...)
+		mergeClient(&submission.Client, &s.Client)
 	}
-	return whole, nil
+	return submission, nil
 }
 
-// mergeClient adds the options about sbatch itself that any component may have.
+// mergeClient adds the options of sbatch itself, which any component may have, into to.
 func mergeClient(to, from *option.Client) {
 	to.Wait = to.Wait || from.Wait
 	to.Parsable = to.Parsable || from.Parsable

@@ -1,6 +1,6 @@
 // Package translate translates a command line, an environment and a batch script
-// to the neutral Job. It is pure: its results depend only on its arguments, and a
-// function among them reads files.
+// to the neutral Job. It is pure: results depend only on the arguments, one of which
+// is the function that reads files.
 package translate
 
 import (
@@ -54,14 +54,14 @@ type Input struct {
 	warnings []string
 }
 
-// Submission is the job that sbatch submits, and the options about sbatch itself.
+// Submission is the job to submit, and the options of the command itself.
 type Submission struct {
 	Job         job.Job
 	Components  []job.Job // further ones, of a heterogeneous job
 	Script      []byte
 	Environment []string
 	Client      option.Client
-	// Warnings are lines to print before the submission, behind the command's
+	// Warnings are lines to print before the submission, each after the command's
 	// name.
 	Warnings []string
 	// Options is the list of parsed options that --verbose prints; empty without
@@ -73,7 +73,7 @@ type Submission struct {
 // with Slurm's text.
 func Sbatch(in Input) (*Submission, error) { return sbatch(in, false) }
 
-// sbatch is Sbatch; lenient accepts refused options too.
+// sbatch is Sbatch; if lenient is true, it also accepts options that Berth refuses.
 func sbatch(in Input, lenient bool) (*Submission, error) {
 	call, err := command(&in, lenient)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestHeterogeneousJobs(t *testing.T) {
 	in.Args = []string{"-n4", ":", "-n5", "job.sh", ":", "x"}
 	s, err := Sbatch(in)
 	if err != nil || len(s.Components) != 2 || !slices.Equal(s.Warnings, []string{
-		"warning: line 5: the words behind packjob are ignored",
+		"warning: line 5: the words after packjob are ignored",
 		`Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`}) {
 		t.Fatalf("%+v %v", s, err)
 	}

@@ -170,7 +170,7 @@ func shown(j *job.Job, now time.Time) map[string]string {
 		out["NumNodes"] = n
 	}
 	const id = 987654321
-	place := env.Place{JobID: id, JobName: j.Name, User: "root", Batch: true}
+	place := env.PatternValues{JobID: id, JobName: j.Name, User: "root", Batch: true}
 	stdout := place.Shown(j.Batch.WorkDir, cmp.Or(j.Batch.Output, env.DefaultOutput))
 	stderr := place.Shown(j.Batch.WorkDir, cmp.Or(j.Batch.Error, j.Batch.Output, env.DefaultOutput))
 	if j.Array == nil {

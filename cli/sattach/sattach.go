@@ -104,7 +104,7 @@ func (o *Options) parseStep(args []string) error {
 	case id.Step == "":
 		return fail("Failed to parse stepid from command line options")
 	}
-	o.job, o.step = id.Whole(), step.ParseID(id.Step)
+	o.job, o.step = id.JobID(), step.ParseID(id.Step)
 	return nil
 }
 

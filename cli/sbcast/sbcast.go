@@ -119,14 +119,14 @@ func validSize(text string) bool {
 
 // dial connects to an agent of the job.
 func (o *Options) dial(ctx context.Context, id *value.StepID) (*step.Conn, error) {
-	if socket := o.p.Env(wire.EnvStepSocket); socket != "" && o.p.Env(wire.EnvJobID) == id.Whole() {
+	if socket := o.p.Env(wire.EnvStepSocket); socket != "" && o.p.Env(wire.EnvJobID) == id.JobID() {
 		return step.Dial(ctx, socket)
 	}
 	cluster, err := o.connect()
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.AttachTo(ctx, id.Whole())
+	c, err := cluster.AttachTo(ctx, id.JobID())
 	switch kube.KindOf(err) {
 	case kube.NotFound:
 		return nil, unknown(id)

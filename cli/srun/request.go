@@ -336,7 +336,7 @@ func (r *run) absolute(pattern string) string {
 // Until the step has a number, %s is that of the batch script; patterns with
 // backslashes are always those of a step.
 func (r *run) path(pattern string) string {
-	patterns := env.Place{
+	patterns := env.PatternValues{
 		JobID: r.parsed.Step.JobID, Batch: r.created == nil && !strings.Contains(pattern, `\`),
 		User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
 	}

@@ -133,13 +133,13 @@ func parse(text string) (t target, err error) {
 		return t, errors.New("Bad job/step specified: " + text) //nolint:staticcheck // Slurm's text
 	}
 	id, err := value.ParseStepID(text)
-	t.job, t.step, t.one = id.Whole(), step.ParseID(id.Step), id.Step != ""
+	t.job, t.step, t.one = id.JobID(), step.ParseID(id.Step), id.Step != ""
 	t.name = id.Step
 	t.id.ID = id.Job
-	if task, ok := strings.CutPrefix(id.Of, "_"); ok {
+	if task, ok := strings.CutPrefix(id.Suffix, "_"); ok {
 		t.id.ArrayJobID, t.id.ArrayTaskID = id.Job, task
 	} else {
-		t.id.ID += value.Leading(id.Of)
+		t.id.ID += value.Leading(id.Suffix)
 	}
 	return t, err
 }

@@ -23,9 +23,9 @@ type files struct {
 }
 
 // patterns returns the values of the %-patterns in names of the script's files.
-func (a *Agent) patterns() env.Place {
+func (a *Agent) patterns() env.PatternValues {
 	w := a.welcome
-	p := env.Place{JobID: w.JobID, Batch: true, Node: w.Hosts[w.Index].Name, User: w.User, JobName: a.job.Name}
+	p := env.PatternValues{JobID: w.JobID, Batch: true, Node: w.Hosts[w.Index].Name, User: w.User, JobName: a.job.Name}
 	if w.Array != nil {
 		p.ArrayJobID, p.ArrayTask = w.Array.JobID, w.Array.Index
 	}
@@ -34,7 +34,7 @@ func (a *Agent) patterns() env.Place {
 
 // openFiles opens the files of a batch script in dir. After an error the job
 // cannot run.
-func openFiles(log *slog.Logger, j *job.Job, patterns env.Place, dir string) (*files, error) {
+func openFiles(log *slog.Logger, j *job.Job, patterns env.PatternValues, dir string) (*files, error) {
 	f := &files{}
 	in := os.DevNull
 	out, errs := patterns.Output(j.Batch.Output, j.Batch.Error, dir)

@@ -2,8 +2,8 @@ package bounds
 
 import "fmt"
 
-// Budget bounds a quantity that is counted while a request is parsed, so that nothing
-// is allocated for what is beyond it.
+// Budget limits a quantity that is counted while a request is parsed, so that nothing is
+// allocated for a request that exceeds it.
 type Budget struct {
 	Name string // what is counted, in the plural: "job ids in a query"
 	Most int64
@@ -18,7 +18,7 @@ func (b Budget) Check(n int64) error {
 	return &Exceeded{Field: b.Name, Limit: fmt.Sprintf("at most %d", b.Most), Text: b.Text}
 }
 
-// Budgets of requests. What they count is checked before it is parsed.
+// Budgets of requests. They are checked before the quantity is parsed.
 var (
 	QueryBytes  = Budget{Name: "bytes of a query", Most: 256 << 10}
 	QueryTerms  = Budget{Name: "values in a query", Most: 20_000} // over all of its lists

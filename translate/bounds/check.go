@@ -108,8 +108,8 @@ func (r Rules) checkList(path string, rule *Rule, now reflect.Value) error {
 	return rule.checkTotal(path, total)
 }
 
-// identity returns a value that is equal for equal elements: pointers in a struct are
-// replaced by what they point to.
+// identity returns a comparable value that is equal for equal elements. Pointers in a
+// struct are dereferenced.
 func identity(e reflect.Value) any {
 	if e.Kind() != reflect.Struct {
 		return e.Interface()

@@ -40,9 +40,8 @@ func Fields(t reflect.Type) []Field {
 	return out
 }
 
-// Missing returns what a table of rules lacks for T: the fields of T, and of every
-// struct type in it, without a rule or with a rule that bounds nothing, and rules
-// without a field.
+// Missing returns the gaps in the rules for T: fields of T, and of every struct type in
+// it, that have no rule or a rule without a limit, and rules whose field does not exist.
 func Missing[T any](r Rules) []string {
 	m := missing{rules: r, seen: map[reflect.Type]bool{}}
 	m.walk(reflect.TypeFor[T]())

@@ -15,28 +15,28 @@ var JobRules = Join(
 		"partitions": List(MaxPartitions, MaxObjectName).Distinct().Within(4 * MaxName),
 		"licenses":   Structs(MaxLicenses),
 		"hold":       Text(MaxName + len(job.HoldDeleted)),
-		"nice":       Number(-MaxNice, MaxNice).Say(BadNice),
+		"nice":       Number(-MaxNice, MaxNice).WithText(BadNice),
 		"siteFactor": Number(-MaxNice, MaxNice),
 		"priority":   Number(0, MaxPriority),
 		"options":    Map(MaxOptions, 64, MaxArgument).Within(MaxArgument),
 	}),
 	Of[job.License](map[string]Rule{
-		"name": Text(MaxName).Set().Say(BadLicense), "count": Number(0, MaxCount).Say(BadLicense),
+		"name": Text(MaxName).NotEmpty().WithText(BadLicense), "count": Number(0, MaxCount).WithText(BadLicense),
 	}),
 	Of[job.Shape](map[string]Rule{
-		"minNodes": Number(0, MaxCount).Say(BadNodeCount), "maxNodes": Number(0, MaxCount).Say(BadNodeCount),
-		"tasks": Number(0, MaxCount).Say(BadCPUs),
+		"minNodes": Number(0, MaxCount).WithText(BadNodeCount), "maxNodes": Number(0, MaxCount).WithText(BadNodeCount),
+		"tasks": Number(0, MaxCount).WithText(BadCPUs),
 
 		"tasksPerNode": perTask, "tasksPerSocket": perTask, "tasksPerCore": perTask, "tasksPerGPU": perTask,
 		"cpusPerTask": perTask, "cpusPerGPU": perTask, "minCPUs": perTask,
 		"socketsPerNode": perTask, "coresPerSocket": perTask, "threadsPerCore": perTask, "coreSpec": perTask,
 
 		"memPerNode": memory, "memPerCPU": memory, "memPerGPU": memory, "tmpDisk": memory,
-		"gres": Structs(MaxGRES).Say(BadGRES),
+		"gres": Structs(MaxGRES).WithText(BadGRES),
 	}),
 	Of[job.GRES](map[string]Rule{
-		"name": Text(256).Set().Say(BadGRES), "type": Text(256).Say(BadGRES), "count": Number(0, MaxCount).Say(BadGRES),
-		"per": OneOf(job.PerNode, job.PerJob, job.PerSocket, job.PerTask).Set().Say(BadGRES),
+		"name": Text(256).NotEmpty().WithText(BadGRES), "type": Text(256).WithText(BadGRES), "count": Number(0, MaxCount).WithText(BadGRES),
+		"per": OneOf(job.PerNode, job.PerJob, job.PerSocket, job.PerTask).NotEmpty().WithText(BadGRES),
 	}),
 	Of[job.Placement](map[string]Rule{
 		"nodeList": List(MaxNodeNames, MaxNodeName).Distinct(), "exclude": List(MaxNodeNames, MaxNodeName).Distinct(),
@@ -44,12 +44,12 @@ var JobRules = Join(
 		"exclusive": OneOf("node", "user", "mcs", "topo"),
 		"switches":  Number(0, MaxCount), "switchesWaitSeconds": Number(0, MaxCount), "segment": Number(0, MaxCount),
 		"segments":     OneOf(job.SegmentsTogether, job.SegmentsApart),
-		"distribution": Text(MaxName).Say(BadTaskDist), "hint": Text(64),
+		"distribution": Text(MaxName).WithText(BadTaskDist), "hint": Text(64),
 	}),
 	Of[job.Time](map[string]Rule{
-		"limit": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
-		"min":   Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
-		"begin": Number(0, MaxInstant).Say(BadTime), "deadline": Number(0, MaxInstant).Say(BadTime),
+		"limit": Number(int64(job.Unlimited), MaxMinutes).WithText(BadTimeLimit),
+		"min":   Number(int64(job.Unlimited), MaxMinutes).WithText(BadTimeLimit),
+		"begin": Number(0, MaxInstant).WithText(BadTime), "deadline": Number(0, MaxInstant).WithText(BadTime),
 		"signal": Number(0, 65535), "signalBeforeSeconds": Number(0, 65535),
 	}),
 	Of[job.Batch](map[string]Rule{
@@ -62,23 +62,23 @@ var JobRules = Join(
 		"container": Map(MaxContainer, 64, 16<<10),
 		"client":    OneOf("srun", "salloc", "no-shell"),
 	}),
-	Of[job.Group](map[string]Rule{"name": Text(256), "gid": Number(0, MaxUID).Say(BadGroup)}),
-	Of[job.Dependencies](map[string]Rule{"items": Structs(MaxDependencies).Say(BadDependency).Distinct()}),
+	Of[job.Group](map[string]Rule{"name": Text(256), "gid": Number(0, MaxUID).WithText(BadGroup)}),
+	Of[job.Dependencies](map[string]Rule{"items": Structs(MaxDependencies).WithText(BadDependency).Distinct()}),
 	Of[job.Dependency](map[string]Rule{
 		"type": OneOf("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "singleton",
-			"expand").Set().Say(BadDependency),
-		"jobID": Number(0, MaxID).Say(BadDependency), "task": Number(0, MaxArrayIndex).Say(BadDependency),
-		"delay": Number(0, MaxMinutes).Say(BadDependency),
+			"expand").NotEmpty().WithText(BadDependency),
+		"jobID": Number(0, MaxID).WithText(BadDependency), "task": Number(0, MaxArrayIndex).WithText(BadDependency),
+		"delay": Number(0, MaxMinutes).WithText(BadDependency),
 	}),
-	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).Set().Say(BadArray),
-		"max": Number(0, MaxCount).Say(BadArray)}),
+	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).NotEmpty().WithText(BadArray),
+		"max": Number(0, MaxCount).WithText(BadArray)}),
 	Of[job.Het](map[string]Rule{"offset": Number(0, MaxComponents-1), "size": Number(0, MaxComponents)}),
 	Of[job.Mail](map[string]Rule{"types": List(MaxMailTypes, 32), "user": Text(MaxName)}),
 )
 
 var (
-	perTask = Number(0, MaxPerTask).Say(BadCPUs)
-	memory  = Number(0, MaxMemory).Say(BadMemory)
+	perTask = Number(0, MaxPerTask).WithText(BadCPUs)
+	memory  = Number(0, MaxMemory).WithText(BadMemory)
 )
 
 // Job returns an *Exceeded for the first field of j that is beyond its bound, or nil.

@@ -1,14 +1,13 @@
-// Package bounds defines how much a request may ask for: the length of a text, the
-// number of entries of a list, the range of a count or a time. Every entry point
-// uses this table: admission on create and on update, the queue API's operations
-// and queries, the accounting queries, the commands before they send anything, and
-// the schemas of the custom resources, into which `make generate` writes the
-// numbers.
+// Package bounds defines the limits of requests: the length of a text, the number of
+// entries of a list, the range of a count or a time. Every entry point uses this
+// table: admission on create and on update, the queue API's operations and queries,
+// the accounting queries, the commands before they send anything, and the schemas of
+// the custom resources, into which `make generate` writes the numbers.
 //
-// There are two kinds of entries: rules, one for each field of a type (see Rules,
-// Job), and budgets, for what is no field of an object, such as the ids in one query
-// (see Budget). The length of a text is in bytes. Limits that Slurm 22.05.8 has as
-// well were measured there.
+// There are two kinds of limits: rules, one for each field of a type (see Rules, Job),
+// and budgets, for quantities that are not fields of an object, such as the ids in one
+// query (see Budget). The length of a text is in bytes. Limits that Slurm 22.05.8 also
+// has were measured with it.
 package bounds
 
 // Slurm's messages for values beyond a bound.
@@ -65,12 +64,12 @@ const (
 	MaxPerTask = 65533               // CPUs of a task, tasks of a node and the like: 16 bits in Slurm
 	MaxMemory  = 1<<31 - 1           // MiB of one node, CPU or GPU: 2 PiB
 	MaxMinutes = 100 * 366 * 24 * 60 // of a time limit: a hundred years
-	// 2150-01-01 UTC: with MaxMinutes added it still counts in nanoseconds of 64 bits
+	// 2150-01-01 UTC: with MaxMinutes added, it still fits into 64 bits as nanoseconds
 	MaxInstant    = 5680281600
 	MaxArrayIndex = 4000001   // Slurm's limit of MaxArraySize
 	MaxPriority   = 1<<32 - 2 // 32 bits in Slurm
 	MaxNice       = 1<<31 - 3 // Slurm's NICE_OFFSET
-	MaxID         = 1<<53 - 1 // a number that JSON carries exactly
+	MaxID         = 1<<53 - 1 // the largest integer that every JSON parser reads exactly
 	MaxUID        = 1<<32 - 2 // 2^32-1 is (uid_t)-1
 )
 

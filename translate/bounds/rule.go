@@ -19,20 +19,20 @@ type Rule struct {
 	// each. Unique: no element occurs twice.
 	Items, KeyBytes, Total int
 	Unique                 bool
-	// Unchecked: the field is validated elsewhere (a template, a time, a struct of
-	// Kubernetes), or only the scheduler writes it.
+	// Unchecked: the field is validated elsewhere (a template, a time, a Kubernetes
+	// struct), or only the scheduler writes it.
 	Unchecked bool
 	// Text is Slurm's message for a value beyond the bound; empty: it has none.
 	Text string
 }
 
-// Text returns the rule of a text of at most so many bytes.
+// Text returns the rule for a text of at most the given number of bytes.
 func Text(bytes int) Rule { return Rule{Bytes: bytes, Text: TooLong} }
 
-// Number returns the rule of a number in a range, both ends included.
+// Number returns the rule for a number from least to most, inclusive.
 func Number(least, most int64) Rule { return Rule{Min: least, Max: most} }
 
-// OneOf returns the rule of a text that has one of the values or is "".
+// OneOf returns the rule for a text that is one of the values or empty.
 func OneOf(values ...string) Rule {
 	most := 0
 	for _, v := range values {
@@ -41,32 +41,32 @@ func OneOf(values ...string) Rule {
 	return Rule{OneOf: values, Bytes: most}
 }
 
-// List returns the rule of a list of texts.
+// List returns the rule for a list of texts.
 func List(items, bytes int) Rule { return Rule{Items: items, Bytes: bytes, Text: TooLong} }
 
-// Numbers returns the rule of a list of numbers.
+// Numbers returns the rule for a list of numbers.
 func Numbers(items int, least, most int64) Rule {
 	return Rule{Items: items, Min: least, Max: most, Text: TooLong}
 }
 
-// Structs returns the rule of a list of structs, whose type has rules of its own.
+// Structs returns the rule for a list of structs, whose type has rules of its own.
 func Structs(items int) Rule { return Rule{Items: items, Text: TooLong} }
 
-// Map returns the rule of a map of texts.
+// Map returns the rule for a map of texts.
 func Map(items, keyBytes, bytes int) Rule {
 	return Rule{Items: items, KeyBytes: keyBytes, Bytes: bytes, Text: TooLong}
 }
 
-// Counts returns the rule of a map of numbers.
+// Counts returns the rule for a map of numbers.
 func Counts(items, keyBytes int, least, most int64) Rule {
 	return Rule{Items: items, KeyBytes: keyBytes, Min: least, Max: most, Text: TooLong}
 }
 
-// Unchecked returns the rule of a field that is validated elsewhere.
+// Unchecked returns the rule for a field that is validated elsewhere.
 func Unchecked() Rule { return Rule{Unchecked: true} }
 
-// Say returns the rule with another message of Slurm's.
-func (r Rule) Say(text string) Rule { r.Text = text; return r }
+// WithText returns the rule with another message of Slurm's.
+func (r Rule) WithText(text string) Rule { r.Text = text; return r }
 
 // Distinct returns the rule with the condition that no element occurs twice.
 func (r Rule) Distinct() Rule { r.Unique = true; return r }
@@ -74,8 +74,8 @@ func (r Rule) Distinct() Rule { r.Unique = true; return r }
 // Within returns the rule with a bound on the bytes of all texts together.
 func (r Rule) Within(bytes int) Rule { r.Total = bytes; return r }
 
-// Set returns the rule with the condition that the text is not empty.
-func (r Rule) Set() Rule { r.Required = true; return r }
+// NotEmpty returns the rule with the condition that the text is not empty.
+func (r Rule) NotEmpty() Rule { r.Required = true; return r }
 
 // Rules are the rules of the fields of struct types, by JSON name. Fields that are
 // structs or pointers to structs need none, because their type has rules; booleans

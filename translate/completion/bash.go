@@ -16,16 +16,16 @@ type BashLine struct {
 }
 
 // SplitBash splits a command line up to the cursor. breaks is COMP_WORDBREAKS. The text
-// in front of the last ; & | or bracket belongs to another command. An empty line has
+// before the last ; & | or bracket belongs to another command. An empty line has
 // one empty word.
 func SplitBash(line, breaks string) BashLine {
 	s := splitter{line: line, breaks: breaks}
 	for s.at < len(line) {
 		s.step()
 	}
-	start := s.broken
+	start := s.afterBreak
 	if s.quote != 0 {
-		start = s.opened
+		start = s.afterQuote
 	}
 	return BashLine{Words: append(s.words, s.word.String()), quote: s.quote, kept: s.word.String()[:start]}
 }
@@ -34,13 +34,13 @@ type splitter struct {
 	line, breaks string
 	at           int
 
-	words []string
-	word  strings.Builder // without quotes
-	some  bool            // there is a word, possibly an empty one in quotes
-	quote byte
-	// Offsets in word: behind the last break character outside of quotes, and of
-	// the open quote.
-	broken, opened int
+	words  []string
+	word   strings.Builder // without quotes
+	inWord bool            // there is a word, possibly an empty one in quotes
+	quote  byte
+	// Offsets in word: after the last break character outside of quotes, and after the
+	// open quote.
+	afterBreak, afterQuote int
 }
 
 func (s *splitter) step() {
@@ -57,10 +57,10 @@ func (s *splitter) step() {
 			}
 			s.at += n
 		}
-		s.some = true
+		s.inWord = true
 	case c == '\'' || c == '"':
-		s.quote, s.some = c, true
-		s.opened = s.word.Len()
+		s.quote, s.inWord = c, true
+		s.afterQuote = s.word.Len()
 	case c == ' ' || c == '\t':
 		s.end()
 	case strings.IndexByte(";&|()\n`", c) >= 0:
@@ -68,9 +68,9 @@ func (s *splitter) step() {
 		s.words = nil
 	default:
 		s.word.WriteByte(c)
-		s.some = true
+		s.inWord = true
 		if strings.IndexByte(s.breaks, c) >= 0 {
-			s.broken = s.word.Len()
+			s.afterBreak = s.word.Len()
 		}
 	}
 }
@@ -91,11 +91,11 @@ func (s *splitter) quoted(c byte) {
 }
 
 func (s *splitter) end() {
-	if s.some {
+	if s.inWord {
 		s.words = append(s.words, s.word.String())
 	}
 	s.word.Reset()
-	s.some, s.broken = false, 0
+	s.inWord, s.afterBreak = false, 0
 }
 
 // Reply returns the text that bash inserts to complete the last word to text: without
@@ -109,7 +109,7 @@ func (l *BashLine) Reply(text string) (reply string, ok bool) {
 	case '\'':
 		return strings.ReplaceAll(rest, "'", `'\''`), true
 	case '"':
-		// An exclamation mark expands history even behind a backslash.
+		// An exclamation mark expands history even after a backslash.
 		return doubleQuoted.Replace(rest), !strings.Contains(rest, "!")
 	}
 	return QuoteBash(rest), true

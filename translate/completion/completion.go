@@ -28,8 +28,8 @@ type Request struct {
 	Current string   // the word at the cursor up to the cursor, without quotes
 }
 
-// Lists returns the objects of the cluster of a kind from option.Jobs on. It may be
-// slow. Nil: no objects are known.
+// Lists returns the cluster's objects of a kind (option.Jobs and the kinds after it). It
+// may be slow. Nil means that no objects are known.
 type Lists func(option.Kind) []Item
 
 // Fallback is a kind of completion that the shell provides.
@@ -37,11 +37,11 @@ type Fallback uint8
 
 // The fallbacks.
 const (
-	Nothing  Fallback = iota
-	Files             // names of files
-	Folders           // names of folders
-	Commands          // names of programs
-	Command           // completion of the command at Answer.From
+	Nothing     Fallback = iota
+	Files                // names of files
+	Directories          // names of directories
+	Commands             // names of programs
+	Command              // completion of the command at Answer.From
 )
 
 // Answer holds the possible completions.
@@ -51,12 +51,13 @@ type Answer struct {
 	List bool
 	// Open: the word needs more text.
 	Open bool
-	// Describe: show the descriptions, as the texts alone are not clear (job ids).
+	// Describe: show the descriptions too, because the texts alone, such as job ids, say
+	// little.
 	Describe bool
 
 	Fallback Fallback
-	// Prefix is the part of the current word in front of the name that the
-	// fallback completes: --output=
+	// Prefix is the part of the current word before the name that the fallback
+	// completes: --output=
 	Prefix string
 	From   int // index of Request.Words; len(Words): the current word
 }
@@ -89,27 +90,27 @@ type cursor struct {
 	options      []*option.Option
 	interspersed bool
 
-	given  map[*option.Option]bool
-	wants  *option.Option // its value is the current word; nil: none
-	plain  []string       // operands
-	from   int            // index of the first of them
-	noMore bool           // no options from here on
+	given        map[*option.Option]bool
+	valueOf      *option.Option // the option whose value is the current word; nil: none
+	operands     []string
+	from         int  // index of the first operand
+	optionsEnded bool // the following words are operands
 }
 
-// read parses the words in front of the cursor.
+// read parses the words before the cursor.
 func (c *cursor) read() {
 	for i, w := range c.Words {
 		switch {
-		case c.wants != nil:
-			c.wants = nil
-		case c.hetjob() && w == ":":
+		case c.valueOf != nil:
+			c.valueOf = nil
+		case c.hasComponents() && w == ":":
 			// The next component has its own options.
-			c.plain, c.noMore = nil, false
+			c.operands, c.optionsEnded = nil, false
 			clear(c.given)
-		case c.noMore:
+		case c.optionsEnded:
 			c.word(i, w)
 		case w == "--":
-			c.noMore = true
+			c.optionsEnded = true
 			c.from = i + 1
 		case strings.HasPrefix(w, "--"):
 			c.long(w[2:])
@@ -117,38 +118,38 @@ func (c *cursor) read() {
 			c.short(w[1:])
 		default:
 			c.word(i, w)
-			c.noMore = !c.interspersed
+			c.optionsEnded = !c.interspersed
 		}
 	}
-	if len(c.plain) == 0 {
+	if len(c.operands) == 0 {
 		c.from = len(c.Words)
 	}
 }
 
-// hetjob reports whether a colon separates components on the command line.
-func (c *cursor) hetjob() bool {
+// hasComponents reports whether a colon separates components on the command line.
+func (c *cursor) hasComponents() bool {
 	return c.Name == "srun" || c.Name == "salloc" || c.Name == "sbatch"
 }
 
 func (c *cursor) word(at int, w string) {
-	if len(c.plain) == 0 {
+	if len(c.operands) == 0 {
 		c.from = at
 	}
-	c.plain = append(c.plain, w)
+	c.operands = append(c.operands, w)
 }
 
 func (c *cursor) long(word string) {
 	name, _, has := strings.Cut(word, "=")
-	if o := c.called(name); o != nil {
+	if o := c.optionNamed(name); o != nil {
 		c.given[o] = true
 		if o.Arg == option.RequiredArg && !has {
-			c.wants = o
+			c.valueOf = o
 		}
 	}
 }
 
-// called returns the option with the given name or unambiguous abbreviation, or nil.
-func (c *cursor) called(name string) *option.Option {
+// optionNamed returns the option with the given name or unambiguous abbreviation, or nil.
+func (c *cursor) optionNamed(name string) *option.Option {
 	var found *option.Option
 	for _, o := range c.options {
 		for _, n := range append([]string{o.Name}, o.Aliases...) {
@@ -166,7 +167,7 @@ func (c *cursor) called(name string) *option.Option {
 }
 
 // short parses a word of letters. If one of them needs a value, o is its option and rest
-// the text behind it in the word; otherwise o is nil.
+// the text after it in the word; otherwise o is nil.
 func (c *cursor) short(letters string) (o *option.Option, rest string) {
 	for letters != "" {
 		i := slices.IndexFunc(c.options, func(o *option.Option) bool { return o.Short == letters[0] })
@@ -180,7 +181,7 @@ func (c *cursor) short(letters string) (o *option.Option, rest string) {
 		case o.Arg == option.NoArg:
 			continue
 		case letters == "" && o.Arg == option.RequiredArg:
-			c.wants = o
+			c.valueOf = o
 		}
 		return o, letters
 	}
@@ -190,16 +191,16 @@ func (c *cursor) short(letters string) (o *option.Option, rest string) {
 func (c *cursor) answer() Answer {
 	cur := c.Current
 	switch {
-	case c.wants != nil:
-		return c.value(option.DomainOf(c.Name, c.wants), "", cur)
-	case c.noMore || cur == "" || cur[0] != '-':
+	case c.valueOf != nil:
+		return c.value(option.DomainOf(c.Name, c.valueOf), "", cur)
+	case c.optionsEnded || cur == "" || cur[0] != '-':
 		return c.positional()
 	case strings.HasPrefix(cur, "--"):
 		name, text, has := strings.Cut(cur[2:], "=")
 		if !has {
 			return c.optionNames()
 		}
-		if o := c.called(name); o != nil && o.Arg != option.NoArg {
+		if o := c.optionNamed(name); o != nil && o.Arg != option.NoArg {
 			return c.value(option.DomainOf(c.Name, o), "--"+name+"=", text)
 		}
 	case len(cur) == 1:

@@ -137,7 +137,7 @@ func TestFallbacks(t *testing.T) {
 		from   int
 	}{
 		{"sbatch|", Files, "", 0}, {"sbatch|-n2|job.sh|", Files, "", 0}, {"sbatch|--output=", Files, "--output=", 0},
-		{"sbatch|-D", Folders, "-D", 0},
+		{"sbatch|-D", Directories, "-D", 0},
 		{"srun|-n|2|", Commands, "", 2}, {"srun|-n|2|ls|-", Command, "", 2}, {"srun|ls|:|--|cat|x", Command, "", 3},
 		{"salloc|--|", Commands, "", 1}, {"squeue|", Nothing, "", 0},
 	} {
@@ -265,7 +265,7 @@ func FuzzBash(f *testing.F) {
 		if !ok {
 			return
 		}
-		// readline replaces the text behind kept.
+		// readline replaces the text after kept.
 		kept, _ := head.Reply(l.kept)
 		if open != "" {
 			kept = open + kept

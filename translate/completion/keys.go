@@ -111,7 +111,7 @@ func keyDomain(entity, key string) option.Domain {
 	case key == "state":
 		return oneOf("UP", "DOWN", "DRAIN", "INACTIVE")
 	case key == "names" || key == "name":
-		return named[entity]
+		return entityNames[entity]
 	case key == "flags" && entity == "qos":
 		return someOf(
 			"DenyOnLimit",
@@ -129,8 +129,8 @@ func keyDomain(entity, key string) option.Domain {
 	return keyDomains[key]
 }
 
-// named are the kinds of names of sacctmgr's entities.
-var named = map[string]option.Domain{
+// entityNames are the kinds of names of sacctmgr's entities.
+var entityNames = map[string]option.Domain{
 	"user": list(option.Users), "account": list(option.Accounts), "qos": list(option.QOS),
 	"coordinator": list(option.Users), "cluster": {Kind: option.Clusters},
 	"wckey": list(option.WCKeys),
@@ -148,11 +148,11 @@ var sacctmgrVerb = map[string]string{
 }
 
 func (c *cursor) sacctmgr() Answer {
-	if len(c.plain) == 0 {
+	if len(c.operands) == 0 {
 		return c.verbs()
 	}
-	verb, words := sacctmgrVerb[strings.ToLower(c.plain[0])], c.plain[1:]
-	if strings.EqualFold(c.plain[0], "load") {
+	verb, words := sacctmgrVerb[strings.ToLower(c.operands[0])], c.operands[1:]
+	if strings.EqualFold(c.operands[0], "load") {
 		return Answer{Fallback: Files}
 	}
 	if len(words) == 0 {
@@ -165,7 +165,7 @@ func (c *cursor) sacctmgr() Answer {
 	return c.conditions(entity, verb, words[1:])
 }
 
-// conditions completes the words behind an entity of sacctmgr: names, where and set,
+// conditions completes the words after an entity of sacctmgr: names, where and set,
 // and keys.
 func (c *cursor) conditions(entity, verb string, words []string) Answer {
 	if key, text, has := strings.Cut(c.Current, "="); has {
@@ -185,7 +185,7 @@ func (c *cursor) conditions(entity, verb string, words []string) Answer {
 		items = append(unused([]string{"where"}, words), items...)
 	}
 	a := pick("", c.Current, items, true)
-	if d, ok := named[entity]; ok && len(words) == 0 && mode != "set" && verb != "add" {
+	if d, ok := entityNames[entity]; ok && len(words) == 0 && mode != "set" && verb != "add" {
 		names := c.value(d, "", c.Current)
 		a.Items, a.List = append(names.Items, a.Items...), names.List
 	}
@@ -193,14 +193,14 @@ func (c *cursor) conditions(entity, verb string, words []string) Answer {
 }
 
 func (c *cursor) sreport() Answer {
-	switch len(c.plain) {
+	switch len(c.operands) {
 	case 0:
 		return c.verbs()
 	case 1:
-		return pick("", c.Current, plain(option.SreportNames[strings.ToLower(c.plain[0])]...), true)
+		return pick("", c.Current, plain(option.SreportNames[strings.ToLower(c.operands[0])]...), true)
 	}
 	if key, text, has := strings.Cut(c.Current, "="); has {
 		return c.value(keyDomain("", key), key+"=", text)
 	}
-	return pick("", c.Current, unused(option.SreportKeys, c.plain[2:]), true)
+	return pick("", c.Current, unused(option.SreportKeys, c.operands[2:]), true)
 }

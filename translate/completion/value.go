@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// value completes text, the value at the cursor. prefix is the text in front of it in
+// value completes text, the value at the cursor. prefix is the text before it in
 // the same word.
 func (c *cursor) value(d option.Domain, prefix, text string) Answer {
 	switch d.Kind {
@@ -20,7 +20,7 @@ func (c *cursor) value(d option.Domain, prefix, text string) Answer {
 	case option.File:
 		return Answer{Fallback: Files, Prefix: prefix}
 	case option.Dir:
-		return Answer{Fallback: Folders, Prefix: prefix}
+		return Answer{Fallback: Directories, Prefix: prefix}
 	case option.Program:
 		return Answer{Fallback: Commands, Prefix: prefix}
 	case option.Nodes:
@@ -69,7 +69,7 @@ func without(items []Item, used []string) []Item {
 	})
 }
 
-// pick returns the items that start with typed, with prefix in front.
+// pick returns the items that start with typed, each after prefix.
 func pick(prefix, typed string, items []Item, fold bool) Answer {
 	var a Answer
 	seen := map[string]bool{}
@@ -174,8 +174,8 @@ func letters(name string) []Item {
 	return items
 }
 
-// letters completes "%.18i %9P": a width may be behind the last %, and a letter
-// follows.
+// letters completes "%.18i %9P": a width may follow the last %, and then
+// a letter.
 func (c *cursor) letters(prefix, text string) Answer {
 	at := strings.LastIndexByte(text, '%')
 	if at < 0 || strings.Trim(text[at+1:], "#.0123456789") != "" {

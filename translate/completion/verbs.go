@@ -13,7 +13,7 @@ func (c *cursor) positional() Answer {
 	case "sbatch":
 		return Answer{Fallback: Files}
 	case "srun", "salloc":
-		if len(c.plain) == 0 {
+		if len(c.operands) == 0 {
 			return Answer{Fallback: Commands, From: c.from}
 		}
 		return Answer{Fallback: Command, From: c.from}
@@ -31,15 +31,15 @@ func (c *cursor) positional() Answer {
 	return Answer{}
 }
 
-// jobs completes jobs for which want returns true (nil: all), or the steps of a job
-// behind a dot.
+// jobs completes jobs for which want returns true (nil: all), or the steps of a
+// job after a dot.
 func (c *cursor) jobs(prefix, text string, want func(Item) bool) Answer {
 	at := strings.LastIndexByte(text, ',') + 1
 	kind := option.Jobs
 	if strings.Contains(text[at:], ".") || c.Name == "sattach" {
 		kind = option.Steps
 	}
-	items := without(c.lists(kind), append(strings.Split(text[:at], ","), c.plain...))
+	items := without(c.lists(kind), append(strings.Split(text[:at], ","), c.operands...))
 	if want != nil {
 		items = slices.DeleteFunc(items, func(i Item) bool { return !want(i) })
 	}
@@ -57,24 +57,24 @@ func (c *cursor) verbs() Answer {
 	return pick("", c.Current, items, true)
 }
 
-// in returns a filter of jobs by state.
-func in(states ...string) func(Item) bool {
+// inStates returns a filter of jobs by state.
+func inStates(states ...string) func(Item) bool {
 	return func(i Item) bool { return i.State == "" || slices.Contains(states, i.State) }
 }
 
-// wanted are the filters of the jobs to which verbs of scontrol apply.
-var wanted = map[string]func(Item) bool{
-	"hold": in("PENDING"), "uhold": in("PENDING"), "holdu": in("PENDING"), "release": in("PENDING"),
-	"top": in("PENDING"), "suspend": in("RUNNING"), "resume": in("SUSPENDED"),
-	"requeue": nil, "requeuehold": nil, "notify": in("RUNNING"), "wait_job": nil, "listpids": in("RUNNING"),
+// jobFilters are the filters of the jobs to which verbs of scontrol apply.
+var jobFilters = map[string]func(Item) bool{
+	"hold": inStates("PENDING"), "uhold": inStates("PENDING"), "holdu": inStates("PENDING"), "release": inStates("PENDING"),
+	"top": inStates("PENDING"), "suspend": inStates("RUNNING"), "resume": inStates("SUSPENDED"),
+	"requeue": nil, "requeuehold": nil, "notify": inStates("RUNNING"), "wait_job": nil, "listpids": inStates("RUNNING"),
 }
 
 func (c *cursor) scontrol() Answer {
-	if len(c.plain) == 0 {
+	if len(c.operands) == 0 {
 		return c.verbs()
 	}
-	verb, words := strings.ToLower(c.plain[0]), c.plain[1:]
-	want, ofJobs := wanted[verb]
+	verb, words := strings.ToLower(c.operands[0]), c.operands[1:]
+	want, ofJobs := jobFilters[verb]
 	switch {
 	case ofJobs && verb == "notify" && len(words) > 0:
 		return Answer{}
@@ -109,7 +109,7 @@ func (c *cursor) scontrol() Answer {
 	return Answer{}
 }
 
-// shownKinds are the kinds of names behind scontrol show ENTITY.
+// shownKinds are the kinds of names after scontrol show ENTITY.
 var shownKinds = map[string]option.Domain{
 	"job": {Kind: option.Jobs}, "jobs": {Kind: option.Jobs}, "jobid": {Kind: option.Jobs},
 	"step": {Kind: option.Steps}, "steps": {Kind: option.Steps},
@@ -136,7 +136,7 @@ func (c *cursor) scontrolShow(words []string) Answer {
 	return c.value(shownKinds[strings.ToLower(words[0])], "", c.Current)
 }
 
-// scontrolSet completes the words behind update, create and delete: the entity, then its
+// scontrolSet completes the words after update, create and delete: the entity, then its
 // keys.
 func (c *cursor) scontrolSet(words []string, entities ...string) Answer {
 	key, text, has := strings.Cut(c.Current, "=")

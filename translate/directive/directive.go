@@ -10,7 +10,7 @@ import (
 )
 
 // Marker starts a directive. It must be at the beginning of its line, and a blank
-// behind it is optional.
+// after it is optional.
 const Marker = "#SBATCH"
 
 // Line is one directive, split into words.
@@ -21,15 +21,15 @@ type Line struct {
 	Cut bool
 	// Separator: the following lines belong to the next component of a
 	// heterogeneous job. Words is the separator as it was written, and the ignored
-	// words behind it.
+	// words after it.
 	Separator bool
 }
 
 // OldSeparator is the deprecated name of the separator "hetjob".
 const OldSeparator = "packjob"
 
-// isSeparator reports whether the text behind Marker separates components: hetjob
-// or packjob in either case, at the end of the line or in front of a blank. Quotes
+// isSeparator reports whether the text after Marker separates components: hetjob
+// or packjob in either case, at the end of the line or before a blank. Quotes
 // have no meaning here.
 func isSeparator(text string) bool {
 	text = strings.TrimLeft(text, " \t\v\f\r")

@@ -40,7 +40,7 @@ func (f *Form) Modern() bool { return slices.Contains(parsers, f.Parser) }
 
 // document returns a document with the members that body writes.
 func (f *Form) document(body func(*writer)) []byte {
-	w := &writer{syntax: f.Syntax, modern: f.Modern(), fresh: true}
+	w := &writer{syntax: f.Syntax, modern: f.Modern(), empty: true}
 	if f.Syntax == YAML {
 		w.b = append(w.b, "%YAML 1.1\n---"...)
 		if w.tagged() {

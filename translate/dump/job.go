@@ -192,7 +192,7 @@ func split(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// nodeShare is the allocation of a job on one node, from its Layout.
+// nodeShare is the allocation of a job on one node, from status.Job.Layout.
 type nodeShare struct{ node, cpus, memory, gres string }
 
 func (f *Form) jobShape(w *writer, j *status.Job) {

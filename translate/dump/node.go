@@ -9,7 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Nodes returns the document of sinfo --json of 22.05: every node.
+// Nodes returns the document of sinfo --json in the form of 22.05, with one entry for
+// each node.
 func Nodes(f Form, nodes []status.Node) []byte {
 	return f.document(func(w *writer) {
 		w.array("nodes", func() {

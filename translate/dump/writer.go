@@ -34,7 +34,7 @@ type writer struct {
 	modern bool // the form of the data parsers
 	depth  int
 	column int  // YAML: of the members of the innermost object
-	fresh  bool // the innermost object or array is still empty
+	empty  bool // the innermost object or array has no members yet
 	dash   bool // YAML without tags: at the start of an item of an array
 }
 
@@ -56,10 +56,10 @@ func (w *writer) key(key, tag string) {
 		}
 		return
 	}
-	if !w.fresh {
+	if !w.empty {
 		w.b = append(w.b, ',')
 	}
-	w.fresh = false
+	w.empty = false
 	if w.depth > 0 {
 		w.b = append(w.b, '\n')
 		w.indent()
@@ -92,15 +92,15 @@ func (w *writer) array(key string, items func()) {
 func (w *writer) group(key string, open, end byte, inside func()) {
 	w.key(key, "")
 	w.depth++
-	w.fresh = true
+	w.empty = true
 	w.b = append(w.b, open)
 	inside()
 	w.depth--
-	if !w.fresh {
+	if !w.empty {
 		w.b = append(w.b, '\n')
 		w.indent()
 	}
-	w.fresh = false
+	w.empty = false
 	w.b = append(w.b, end)
 }
 
@@ -112,13 +112,13 @@ func (w *writer) text(key, s string) {
 		w.key(key, "str")
 		w.b = AppendYAMLText(append(w.b, ' '), s)
 	default:
-		w.plain(key, "str")
+		w.scalar(key, "str")
 		w.b = appendText(w.b, s)
 	}
 }
 
-// plain starts a scalar value behind its key.
-func (w *writer) plain(key, tag string) {
+// scalar writes the key of a scalar value.
+func (w *writer) scalar(key, tag string) {
 	w.key(key, tag)
 	if w.syntax == YAML {
 		w.b = append(w.b, ' ')
@@ -142,12 +142,12 @@ func appendText(b []byte, s string) []byte {
 }
 
 func (w *writer) integer(key string, n int64) {
-	w.plain(key, "int")
+	w.scalar(key, "int")
 	w.b = strconv.AppendInt(w.b, n, 10)
 }
 
 func (w *writer) float(key string, f float64) {
-	w.plain(key, "float")
+	w.scalar(key, "float")
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		w.b = strconv.AppendFloat(w.b, f, 'f', 1, 64)
 		return
@@ -156,12 +156,12 @@ func (w *writer) float(key string, f float64) {
 }
 
 func (w *writer) boolean(key string, v bool) {
-	w.plain(key, "bool")
+	w.scalar(key, "bool")
 	w.b = strconv.AppendBool(w.b, v)
 }
 
 func (w *writer) null(key string) {
-	w.plain(key, "null")
+	w.scalar(key, "null")
 	w.b = append(w.b, "null"...)
 }
 

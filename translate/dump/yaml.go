@@ -14,7 +14,7 @@ func (w *writer) yamlKey(key string) {
 			w.b = append(w.b, ' ')
 		}
 	}
-	w.fresh = false
+	w.empty = false
 	if key == "" {
 		w.b = append(w.b, '-')
 		return
@@ -32,7 +32,7 @@ func (w *writer) yamlGroup(key, tag, empty string, inside func()) {
 		w.key(key, tag)
 	}
 	w.depth++
-	w.fresh = true
+	w.empty = true
 	if tag == "map" && !outermost {
 		w.column += 2
 		w.dash = key == "" && !w.tagged()
@@ -42,10 +42,10 @@ func (w *writer) yamlGroup(key, tag, empty string, inside func()) {
 	if tag == "map" && !outermost {
 		w.column -= 2
 	}
-	if w.fresh {
+	if w.empty {
 		w.b = append(append(w.b, ' '), empty...)
 	}
-	w.fresh, w.dash = false, false
+	w.empty, w.dash = false, false
 }
 
 // AppendYAMLText appends the text of a string value, quoted if YAML would parse it

@@ -33,8 +33,8 @@ func Merge(base []string, overrides ...string) []string {
 	return out
 }
 
-// SlurmConf is the value of SLURM_CONF where the user has set no other: Slurm's usual file.
-// Nothing of Berth reads it; programs use the variable as a sign of Slurm.
+// SlurmConf is the value of SLURM_CONF if the user has not set it: Slurm's usual file. Berth
+// does not read the file; programs use the variable to detect Slurm.
 const SlurmConf = "/etc/slurm/slurm.conf"
 
 // WithSlurmConf returns base with SLURM_CONF, if it has none.

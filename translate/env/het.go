@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// addComponents adds the variables about each component of a heterogeneous job. Their
-// names end in the number of the component, also in the old spelling (PACK). A
+// addComponents adds the variables of each component of a heterogeneous job. Their names
+// end in the number of the component, and each is repeated with its old name (PACK). A
 // component with an invalid Job is omitted.
 func addComponents(e *list, in Input) {
 	w := in.Welcome
@@ -35,9 +35,8 @@ func addGroup(e, own *list, i int) {
 	}
 }
 
-// addHetAllocation adds the variables of a heterogeneous job for the command of
-// salloc: of the job itself only the id, and of each component some more than batch
-// scripts have.
+// addHetAllocation adds the variables of a heterogeneous job for the command of salloc:
+// the id of the job, and for each component a few more variables than in batch scripts.
 func addHetAllocation(e *list, in Input) {
 	w := in.Welcome
 	e.add("SLURM_JOB_ID", number(w.JobID))

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Place holds the values of the specifiers in file names of --output, --error and
+// PatternValues holds the values of the specifiers in the file names of --output, --error and
 // --input (sbatch(1) and srun(1), FILENAME PATTERN).
-type Place struct {
+type PatternValues struct {
 	JobID int64
 	// ArrayJobID and ArrayTask are those of an array task; ArrayJobID 0: none.
 	ArrayJobID int64
@@ -36,7 +36,7 @@ const (
 // Output returns the files of a batch script's standard output and error: the
 // expanded patterns, relative to workDir. With an empty errorPattern the files are
 // the same.
-func (p Place) Output(outputPattern, errorPattern, workDir string) (out, err string) {
+func (p PatternValues) Output(outputPattern, errorPattern, workDir string) (out, err string) {
 	if outputPattern == "" {
 		outputPattern = DefaultOutput
 		if p.ArrayJobID != 0 {
@@ -51,7 +51,7 @@ func (p Place) Output(outputPattern, errorPattern, workDir string) (out, err str
 }
 
 // Path returns the expanded pattern, relative to dir.
-func (p Place) Path(dir, pattern string) string {
+func (p PatternValues) Path(dir, pattern string) string {
 	return inDir(dir, p.Expand(pattern))
 }
 
@@ -66,7 +66,7 @@ func inDir(dir, name string) string {
 // Shown returns a pattern as scontrol shows it, relative to dir: it expands the
 // specifiers about the job, but not those about nodes and tasks nor those with a
 // width.
-func (p Place) Shown(dir, pattern string) string {
+func (p PatternValues) Shown(dir, pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] == '%' && i+1 < len(pattern) && strings.IndexByte("Aajux", pattern[i+1]) >= 0 {
@@ -83,7 +83,7 @@ func (p Place) Shown(dir, pattern string) string {
 // width, to which they are padded with zeros. A pattern with a backslash is not
 // expanded; its backslashes are removed: all of them in a step's file, and those that
 // quote a character in a batch script's file.
-func (p Place) Expand(pattern string) string {
+func (p PatternValues) Expand(pattern string) string {
 	switch {
 	case !strings.Contains(pattern, `\`):
 		return scan(pattern, p.field)
@@ -160,7 +160,7 @@ func unescape(pattern string) string {
 }
 
 // field returns the value of one specifier.
-func (p Place) field(spec byte, width string) string {
+func (p PatternValues) field(spec byte, width string) string {
 	padded := func(n int64) string {
 		w, _ := strconv.Atoi(width)
 		if len(width) > 2 {

@@ -4,9 +4,9 @@ import "testing"
 
 // TestExpand compares patterns with the file names of Slurm 22.05.8.
 func TestExpand(t *testing.T) {
-	batch := Place{JobID: 1515, JobName: "nm", User: "root", Node: "vm", Batch: true}
-	task := Place{JobID: 1545, JobName: "wrap", User: "root", Node: "vm", NodeIndex: 1, Task: 1}
-	element := Place{JobID: 1540, ArrayJobID: 1540, ArrayTask: 7, Batch: true}
+	batch := PatternValues{JobID: 1515, JobName: "nm", User: "root", Node: "vm", Batch: true}
+	task := PatternValues{JobID: 1545, JobName: "wrap", User: "root", Node: "vm", NodeIndex: 1, Task: 1}
+	element := PatternValues{JobID: 1540, ArrayJobID: 1540, ArrayTask: 7, Batch: true}
 	for _, tt := range []struct {
 		place         Place
 		pattern, want string
@@ -39,7 +39,7 @@ func TestPerTask(t *testing.T) {
 }
 
 func TestOutput(t *testing.T) {
-	job, element := Place{JobID: 9, Batch: true}, Place{JobID: 9, ArrayJobID: 9, ArrayTask: 3, Batch: true}
+	job, element := PatternValues{JobID: 9, Batch: true}, PatternValues{JobID: 9, ArrayJobID: 9, ArrayTask: 3, Batch: true}
 	for _, tt := range []struct {
 		place        Place
 		out, err     string
@@ -58,6 +58,6 @@ func TestOutput(t *testing.T) {
 func FuzzExpand(f *testing.F) {
 	f.Add("%j%5a%%")
 	f.Fuzz(func(t *testing.T, pattern string) {
-		Place{JobID: 1, Batch: true}.Expand(pattern)
+		PatternValues{JobID: 1, Batch: true}.Expand(pattern)
 	})
 }

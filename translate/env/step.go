@@ -110,8 +110,8 @@ func Step(in Input, s StepShape) []string {
 	return e.entries
 }
 
-// outside reports whether the step is that of an srun outside of any job, which the
-// job was made for.
+// outside reports whether the step belongs to an srun that was run outside of any job and
+// for which the job was created.
 func (in Input) outside(step int32) bool { return step == 0 && in.Job.Batch.Client == "srun" }
 
 // ownVariables are variables of jobs that the tasks of an srun outside of any job do not

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Limits on the length of the list that a short text can stand for.
+// Limits on the number of names, as a short text can represent many.
 const (
 	maxRange = 1 << 16 // hosts in one range, Slurm's MAX_RANGE
 	maxHosts = 1 << 18 // hosts in one expression
@@ -40,7 +40,7 @@ func RangeError(err error) string {
 	return ""
 }
 
-// Expand returns the names that text stands for, in order and with duplicates. Zero
+// Expand returns the names that text represents, in order and with duplicates. Zero
 // padding is preserved. Empty terms are skipped; for an empty text it returns nil.
 // The error is an *Error.
 func Expand(text string) ([]string, error) {
@@ -92,12 +92,12 @@ type segment struct {
 	spans   []span
 }
 
-// expression is one term: segments in turn. A term without brackets is a plain
+// expression is one term: a sequence of segments. A term without brackets is a plain
 // name and has no segments.
 type expression struct {
 	name     string
 	segments []segment
-	hosts    int // how many names it stands for
+	hosts    int // number of names
 }
 
 // expandTerm appends the names of one term in Slurm's order: the numbers of the last
@@ -151,7 +151,7 @@ func parseTerm(text, term string) (expression, error) {
 			return e, nil
 		}
 	}
-	// As in Slurm, the last bracket ends the term; a plain name may have a ].
+	// As in Slurm, a term ends with its last bracket; a plain name may contain a ].
 	if len(rest) != len(term) {
 		return e, &Error{Text: text}
 	}

@@ -15,7 +15,7 @@ const MaxBrackets = 1000
 // Pattern matches no name.
 type Pattern struct {
 	names map[string]bool
-	// terms with brackets, by the literal text in front of the first one.
+	// terms with brackets, by the literal text before the first one.
 	terms map[string][][]segment
 }
 
@@ -49,7 +49,7 @@ func ParsePattern(texts ...string) (*Pattern, error) {
 	return p, nil
 }
 
-// Match reports whether the expression stands for the name.
+// Match reports whether the expression contains the name.
 func (p *Pattern) Match(name string) bool {
 	switch {
 	case p == nil:
@@ -69,7 +69,7 @@ func (p *Pattern) Match(name string) bool {
 	return false
 }
 
-// Empty reports whether the expression stands for no name.
+// Empty reports whether the expression contains no name.
 func (p *Pattern) Empty() bool { return p == nil || len(p.names)+len(p.terms) == 0 }
 
 // matchSegments tries all divisions of name into segments at the same time: starts

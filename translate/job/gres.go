@@ -10,7 +10,7 @@ type GRESDemand struct {
 }
 
 // GRESDemands returns the demand for each type of generic resource, in the order in
-// which the list names them. Of several counts of one scope the largest is valid.
+// which the list names them. If a scope has several counts, the largest applies.
 func (s *Shape) GRESDemands() []GRESDemand {
 	out := make([]GRESDemand, 0, len(s.GRES))
 	for i := range s.GRES {

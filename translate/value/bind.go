@@ -174,7 +174,7 @@ func MemBind(s string) (string, error) {
 
 // Distribution returns a value of --distribution (-m) as Slurm shows it: block,
 // cyclic, plane=N or arbitrary for nodes, then block, cyclic or fcyclic for sockets
-// and for cores, then pack or nopack. An asterisk stands for the default of its level.
+// and for cores, then pack or nopack. An asterisk selects the default of its level.
 func Distribution(s string) (string, error) {
 	text := strings.ToLower(s)
 	levels, pack, packed := strings.Cut(text, ",")

@@ -71,7 +71,8 @@ func (f Features) or(g Features) Features {
 	return Features{Any: slices.Concat(members(f, f.Any), members(g, g.Any))}
 }
 
-// members returns the members of f if they are of the kind of, or f itself.
+// members returns of if it is not nil, else f itself: of are the members of f if f is a
+// condition of the same kind.
 func members(f Features, of []Features) []Features {
 	if of != nil {
 		return of

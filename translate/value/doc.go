@@ -14,8 +14,8 @@ import (
 // option table translates it to the error of the option.
 var ErrInvalid = errors.New("invalid value")
 
-// Count parses a count of at least one (-n, -c, ...): decimal digits, with optional
-// blanks or a plus sign in front as in strtol.
+// Count parses a count of at least one (-n, -c, ...): decimal digits, after optional
+// blanks or a plus sign as in strtol.
 func Count(s string) (int32, error) {
 	n, err := integer(s)
 	if err != nil || n < 1 || n > 1<<31-1 {
@@ -55,8 +55,8 @@ func digits(s string) bool {
 	return true
 }
 
-// Leading returns the number at the front of s like strtoll (for --nice and
-// --priority): the rest is ignored, and the result is 0 if there is no number.
+// Leading returns the number that s begins with, like strtoll (for --nice and
+// --priority). It ignores the rest, and returns 0 if there is no number.
 func Leading(s string) int64 {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	end := 0

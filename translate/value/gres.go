@@ -92,7 +92,7 @@ func TRES(s, per string) (cpus int32, list []job.GRES, err error) {
 		if !strings.HasPrefix(part, "gres/") && !strings.HasPrefix(part, "gres:") {
 			return 0, nil, ErrInvalid
 		}
-		// GRES takes no equals sign right after the name.
+		// GRES does not accept an equals sign right after the name.
 		more, err := GRES(strings.Replace(part, "=", ":", 1), per)
 		if err != nil || len(more) == 0 {
 			return 0, nil, ErrInvalid

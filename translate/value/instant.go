@@ -20,10 +20,21 @@ func (e *InstantError) Error() string { return fmt.Sprintf("invalid time (pos=%d
 // day without a date is in the next 24 hours. The error is an *InstantError, or
 // ErrInvalid for an empty text.
 func Instant(s string, now time.Time) (time.Time, error) {
+	return parseInstant(s, now, false)
+}
+
+// PastInstant is Instant for times in the past (sacct -S): a time without a date is
+// today, and a date without a year is in this year, even if that is before now.
+func PastInstant(s string, now time.Time) (time.Time, error) {
+	return parseInstant(s, now, true)
+}
+
+// parseInstant parses a time as Instant does, or as PastInstant if past is true.
+func parseInstant(s string, now time.Time, past bool) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, ErrInvalid
 	}
-	r := &instantReader{text: strings.ToLower(s), now: now}
+	r := &instantReader{text: strings.ToLower(s), now: now, past: past}
 	if strings.HasPrefix(r.text, "uts") && digits(r.text[3:]) {
 		n, err := strconv.ParseInt(r.text[3:], 10, 64)
 		if err != nil {
@@ -31,21 +42,6 @@ func Instant(s string, now time.Time) (time.Time, error) {
 		}
 		return time.Unix(n, 0).In(now.Location()), nil
 	}
-	for r.pos < len(r.text) {
-		if !r.item() {
-			return time.Time{}, &InstantError{r.pos}
-		}
-	}
-	return r.result()
-}
-
-// PastInstant is Instant for times in the past (sacct -S): a time without a date is
-// today, and a date without a year is in this year, even if that is before now.
-func PastInstant(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, ErrInvalid
-	}
-	r := &instantReader{text: strings.ToLower(s), now: now, past: true}
 	for r.pos < len(r.text) {
 		if !r.item() {
 			return time.Time{}, &InstantError{r.pos}
@@ -93,20 +89,20 @@ func (r *instantReader) word() bool {
 	rest := r.rest()
 	y, m, d := r.now.Date()
 	switch {
-	case r.take("now"):
+	case r.accept("now"):
 		return r.delta()
-	case r.take("today"):
+	case r.accept("today"):
 		r.haveDate, r.date = true, [3]int{y, int(m), d}
-	case r.take("tomorrow"):
+	case r.accept("tomorrow"):
 		next := time.Date(y, m, d+1, 0, 0, 0, 0, r.now.Location())
 		r.haveDate, r.date = true, [3]int{next.Year(), int(next.Month()), next.Day()}
-	case r.take("midnight"):
+	case r.accept("midnight"):
 		r.haveTime, r.clock = true, [3]int{}
-	case r.take("noon"):
+	case r.accept("noon"):
 		r.haveTime, r.clock = true, [3]int{12}
-	case r.take("fika"):
+	case r.accept("fika"):
 		r.haveTime, r.clock = true, [3]int{15}
-	case r.take("teatime"):
+	case r.accept("teatime"):
 		r.haveTime, r.clock = true, [3]int{16}
 	default:
 		return false
@@ -114,7 +110,8 @@ func (r *instantReader) word() bool {
 	return len(rest) > 0
 }
 
-func (r *instantReader) take(word string) bool {
+// accept skips word if it is at pos, and reports whether it was.
+func (r *instantReader) accept(word string) bool {
 	if !strings.HasPrefix(r.rest(), word) {
 		return false
 	}
@@ -128,7 +125,7 @@ var deltaUnits = []struct {
 }{{"seconds", 1}, {"second", 1}, {"minutes", 60}, {"minute", 60}, {"hours", 3600}, {"hour", 3600},
 	{"days", 86400}, {"day", 86400}, {"weeks", 604800}, {"week", 604800}}
 
-// delta parses the text behind "now": [+|-]COUNT[UNIT].
+// delta parses the text after "now": [+|-]COUNT[UNIT].
 func (r *instantReader) delta() bool {
 	start := r.pos
 	rest := strings.TrimLeft(r.rest(), " ")
@@ -175,7 +172,7 @@ func (r *instantReader) delta() bool {
 	return true
 }
 
-// numeric parses a date or a time of day, depending on the character behind the first
+// numeric parses a date or a time of day, depending on the character after the first
 // digits.
 func (r *instantReader) numeric() bool {
 	rest := r.rest()
@@ -217,7 +214,7 @@ func (r *instantReader) number(width int) (n int, ok bool) {
 func (r *instantReader) timeOfDay() bool {
 	start := r.pos
 	hour, ok := r.number(2)
-	if !ok || r.haveTime || !r.take(":") {
+	if !ok || r.haveTime || !r.accept(":") {
 		return false
 	}
 	minuteAt := r.pos
@@ -230,13 +227,13 @@ func (r *instantReader) timeOfDay() bool {
 		return false
 	}
 	second := 0
-	if r.take(":") {
+	if r.accept(":") {
 		if second, ok = r.number(2); !ok || second > 59 {
 			return false
 		}
 	}
-	pm := r.take("pm")
-	am := !pm && r.take("am")
+	pm := r.accept("pm")
+	am := !pm && r.accept("am")
 	if (am || pm) && (hour < 1 || hour > 12) || hour > 23 {
 		r.pos = start
 		return false
@@ -254,12 +251,12 @@ func (r *instantReader) timeOfDay() bool {
 func (r *instantReader) isoDate() bool {
 	start := r.pos
 	year, _ := r.number(4)
-	if !r.take("-") {
+	if !r.accept("-") {
 		return false
 	}
 	monthAt := r.pos
 	month, _ := r.number(2)
-	if r.pos-monthAt != 2 || !r.take("-") {
+	if r.pos-monthAt != 2 || !r.accept("-") {
 		r.pos = start
 		return false
 	}
@@ -279,10 +276,10 @@ func (r *instantReader) isoDate() bool {
 func (r *instantReader) splitDate(sep byte) bool {
 	start := r.pos
 	month, ok1 := r.number(2)
-	sepOK := r.take(string(sep))
+	sepOK := r.accept(string(sep))
 	day, ok2 := r.number(2)
 	year := 0
-	dated := r.take(string(sep))
+	dated := r.accept(string(sep))
 	if dated {
 		var ok bool
 		if year, ok = r.number(2); !ok {
@@ -330,7 +327,8 @@ func (r *instantReader) setDate(year, month, day int) bool {
 	return true
 }
 
-// result combines the parts. Without a date or year the result is after now.
+// result combines the parts. If the date or the year is missing, the result is not before
+// now, unless r.past is set.
 func (r *instantReader) result() (time.Time, error) {
 	if r.absolute != nil {
 		return *r.absolute, nil

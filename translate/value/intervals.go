@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Interval stands for the indexes First, First+Step, ... up to Last. Step is at least 1.
+// Interval represents the indexes First, First+Step, ... up to Last. Step is at least 1.
 type Interval struct{ First, Last, Step int32 }
 
-// Intervals is a set of array indexes whose size is that of the text from which it was
-// parsed. Intervals of step 1 come first, sorted and disjoint; nil is the empty set.
+// Intervals is a set of array indexes whose size in memory depends on the length of the
+// text from which it was parsed, not on the number of indexes. Intervals of step 1 come
+// first, sorted and disjoint; nil is the empty set.
 type Intervals []Interval
 
 // ArrayIntervals parses indexes, ranges and steps like Array, without %N, and does not

@@ -14,9 +14,9 @@ type CountError struct{ Text string }
 
 func (e *CountError) Error() string { return e.Text }
 
-// Nodes parses a node count (-N): N or MIN-MAX, each with an optional factor k or m. N
-// is both minimum and maximum; -MAX is 1-MAX; 0 means that it was not given. The error
-// is a *CountError.
+// Nodes parses a node count (-N): N or MIN-MAX, each with an optional factor k or m. A
+// single N is both minimum and maximum; -MAX is 1-MAX; 0 means that no count was given.
+// The error is a *CountError.
 func Nodes(s string) (least, most int32, err error) {
 	text := strings.Trim(s, blanks)
 	if strings.HasPrefix(text, "-") && digits(text[1:]) {

@@ -8,16 +8,17 @@ import (
 // StepID is a job or step in an argument of sattach, sbcast and sstat: 12, 12.0,
 // 12_3.batch, 12+1.0.
 type StepID struct {
-	Job  int64
-	Of   string // "", _3 (a task of the array) or +1 (a component)
-	Step string // the number, or a name of stepNames; "": the whole job
+	Job int64
+	// Suffix is "", _3 (a task of the array) or +1 (a component).
+	Suffix string
+	Step   string // the number, or a name of stepNames; "": the whole job
 }
 
 // stepNames are the names of special steps.
 var stepNames = []string{"batch", "extern", "interactive"}
 
-// ParseStepID parses a job or step as Slurm does: text behind a number is ignored, and a
-// missing number is 0. The error is the beginning of Slurm's.
+// ParseStepID parses a job or step as Slurm does: text after a number is ignored, and a
+// missing number is 0. The error's text is the beginning of Slurm's message.
 func ParseStepID(text string) (id StepID, err error) {
 	front, step, dotted := strings.Cut(text, ".")
 	job, rest := leadingDigits(front)
@@ -27,7 +28,7 @@ func ParseStepID(text string) (id StepID, err error) {
 		if n == "" {
 			return id, stepIDError("Bad job array element specified: " + job)
 		}
-		id.Of = rest[:1] + n
+		id.Suffix = rest[:1] + n
 	}
 	if !dotted {
 		return id, nil
@@ -49,7 +50,7 @@ type stepIDError string
 
 func (e stepIDError) Error() string { return string(e) }
 
-// leadingDigits splits s behind the number at its front.
+// leadingDigits splits s after the number that it begins with.
 func leadingDigits(s string) (digits, rest string) {
 	end := 0
 	if strings.HasPrefix(s, "-") {
@@ -64,12 +65,12 @@ func leadingDigits(s string) (digits, rest string) {
 	return s[:end], s[end:]
 }
 
-// Whole returns the job's id in the form that users see.
-func (id *StepID) Whole() string { return strconv.FormatInt(id.Job, 10) + id.Of }
+// JobID returns the job's id in the form that users see.
+func (id *StepID) JobID() string { return strconv.FormatInt(id.Job, 10) + id.Suffix }
 
 func (id *StepID) String() string {
 	if id.Step == "" {
-		return id.Whole()
+		return id.JobID()
 	}
-	return id.Whole() + "." + id.Step
+	return id.JobID() + "." + id.Step
 }

@@ -43,7 +43,7 @@ func Minutes(s string) (int32, error) {
 	return int32(minutes), nil
 }
 
-// clockParts splits the part behind the days into hours, minutes, seconds.
+// clockParts splits the part after the days into hours, minutes and seconds.
 func clockParts(clock string, dashed bool) ([3]string, error) {
 	if dashed && clock == "" {
 		return [3]string{}, nil

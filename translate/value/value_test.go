@@ -36,6 +36,19 @@ func TestInstantWithoutDate(t *testing.T) {
 	}
 }
 
+func TestUnixSeconds(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 7, 46, 0, time.UTC)
+	for _, text := range []string{"uts1700000000", "UTS1700000000"} {
+		for name, parse := range map[string]func(string, time.Time) (time.Time, error){
+			"Instant": Instant, "PastInstant": PastInstant,
+		} {
+			if got, err := parse(text, now); err != nil || got.Unix() != 1700000000 {
+				t.Errorf("%s(%s): %v, %v", name, text, got, err)
+			}
+		}
+	}
+}
+
 func TestArrayIgnoresEmptyElements(t *testing.T) {
 	for text, want := range map[string]string{"1,,2": "1-2", ",1": "1", "1,": "1", "1-3,": "1-3"} {
 		if a, err := Array(text); err != nil || a.Spec != want {

@@ -48,7 +48,7 @@ func (t *tasks) files(local int, k *task) ([]*os.File, error) {
 	return append(files, stderr), nil
 }
 
-func (t *tasks) stdin(k *task, patterns env.Place) (*os.File, error) {
+func (t *tasks) stdin(k *task, patterns env.PatternValues) (*os.File, error) {
 	if k.input == nil {
 		path := os.DevNull
 		if p := t.launch.Command.Input; p != "" {
@@ -91,7 +91,7 @@ var streamNames = map[step.Type]string{step.FrameStdout: "stdout", step.FrameStd
 
 // sink opens the file of an output stream, or a pipe whose contents are sent to
 // srun.
-func (t *tasks) sink(k *task, typ step.Type, pattern string, patterns env.Place) (*os.File, error) {
+func (t *tasks) sink(k *task, typ step.Type, pattern string, patterns env.PatternValues) (*os.File, error) {
 	if pattern != "" {
 		path := patterns.Path(t.dir, pattern)
 		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND

@@ -87,8 +87,8 @@ func jobID(l *step.Launch) int64 {
 }
 
 // patterns returns the values of the %-patterns in names of a task's files.
-func (n *Node) patterns(l *step.Launch, t *step.NodeTasks, local int) env.Place {
-	return env.Place{
+func (n *Node) patterns(l *step.Launch, t *step.NodeTasks, local int) env.PatternValues {
+	return env.PatternValues{
 		JobID: l.JobID, ArrayJobID: n.ArrayJobID, ArrayTask: n.ArrayTask, Step: l.Step.ID, Task: int32(t.Tasks[local]),
 		NodeIndex: t.Step, Node: n.Name, User: n.User, JobName: n.JobName,
 	}

@@ -23,18 +23,18 @@ func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	return Forever
 }
 
-// active reports whether the reservation's own jobs may use its nodes at the
-// instant.
+// active reports whether the reservation's own jobs may use its nodes at the given
+// time.
 func (b *AdvanceReservation) active(at int64) bool { return b.Start <= at && at < b.End }
 
-// includes reports whether the reservation takes the node, or CPUs of it.
+// includes reports whether the reservation has the node, or some of its CPUs.
 func (b *AdvanceReservation) includes(node int) bool {
 	_, cored := b.Cores[node]
 	return cored || b.Nodes.Has(node)
 }
 
-// reservationOpens returns the first instant, not before at, at which jobs of
-// the reservation may start, or Forever.
+// reservationOpens returns the earliest time, not before at, at which jobs of the
+// reservation may start, or Forever.
 func (e *engine) reservationOpens(reservation string, at int64) int64 {
 	if reservation == "" || e.flexible(reservation) {
 		return at
@@ -58,8 +58,7 @@ func (e *engine) flexible(reservation string) bool {
 	return false
 }
 
-// anywhere reports whether jobs of the reservation may use any nodes at the
-// instant.
+// anywhere reports whether jobs of the reservation may use any nodes at the given time.
 func (e *engine) anywhere(reservation string, at int64) bool {
 	for i := range e.s.AdvanceReservations {
 		if b := &e.s.AdvanceReservations[i]; b.AnyNodes && b.Name == reservation && b.Start <= at && at < b.End {
@@ -69,19 +68,19 @@ func (e *engine) anywhere(reservation string, at int64) bool {
 	return false
 }
 
-// reservedLicense is a license that an advance reservation keeps. Its row is
-// how many units are kept in each slot; it is negative where the reservation's
-// jobs hold more.
+// reservedLicense is a license that an advance reservation keeps free for its jobs. Its
+// row is the number of units that are kept free in each slot, negative if the
+// reservation's jobs hold more.
 type reservedLicense struct {
 	row     int
-	block   int // index in Snapshot.AdvanceReservations
+	index   int // in Snapshot.AdvanceReservations
 	license License
 }
 
 // fillReserved fills the rows of reserved licenses and CPUs.
 func (e *engine) fillReserved() {
 	for _, k := range e.reservedLicenses {
-		b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
+		b, row := &e.s.AdvanceReservations[k.index], e.row(k.row)
 		for s := range e.at {
 			if b.Start < e.slotEnd(s) && b.End > e.at[s] {
 				row[s] = clampInt32(k.license.Total)
@@ -91,17 +90,17 @@ func (e *engine) fillReserved() {
 	e.fillReservedCores()
 }
 
-// drawReservedLicense books a license for a job of the reservation.
-func (e *engine) drawReservedLicense(reservation string, l License, from, to int, sign int32) {
+// bookReservedLicense books a license for a job of the reservation.
+func (e *engine) bookReservedLicense(reservation string, l License, from, to int, sign int32) {
 	for _, k := range e.reservedLicenses {
-		if reservation != "" && e.s.AdvanceReservations[k.block].Name == reservation && k.license.Name == l.Name {
+		if reservation != "" && e.s.AdvanceReservations[k.index].Name == reservation && k.license.Name == l.Name {
 			e.add(k.row, from, to, -sign*clampInt32(l.Total))
 		}
 	}
 }
 
 // unreservedLicense reports whether other reservations leave enough of l, whose
-// free number is in row free.
+// number of free units is in row free.
 func (e *engine) unreservedLicense(l License, free int, reservation string, in interval) bool {
 	if len(e.reservedLicenses) == 0 {
 		return true
@@ -109,7 +108,7 @@ func (e *engine) unreservedLicense(l License, free int, reservation string, in i
 	for s := in.from; s < in.to; s++ {
 		left := int64(e.row(free)[s])
 		for _, k := range e.reservedLicenses {
-			if b := &e.s.AdvanceReservations[k.block]; k.license.Name == l.Name &&
+			if b := &e.s.AdvanceReservations[k.index]; k.license.Name == l.Name &&
 				(reservation == "" || b.Name != reservation) {
 				left -= max(0, int64(e.row(k.row)[s]))
 			}

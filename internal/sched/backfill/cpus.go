@@ -2,8 +2,8 @@ package backfill
 
 import "math/bits"
 
-// freeCores returns for each socket of the node the cores that no running job
-// has and that are not forbidden, ascending.
+// freeCores returns, for each socket of the node, the cores that no running job has and
+// that are not forbidden, in ascending order.
 func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 	threads, sockets := n.threads(), n.sockets()
 	cores := n.CPUs / threads
@@ -26,7 +26,7 @@ func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 }
 
 // chooseCPUs returns a.CPUCount CPUs of the node for the job, in whole cores
-// that are not forbidden. ok is false if no choice meets what the job asks of
+// that are not forbidden. ok is false if no choice meets the job's request for
 // sockets.
 func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
 	if j.sharers() > 1 && e.oversubscribes {
@@ -64,7 +64,7 @@ func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSe
 	return set, true
 }
 
-// firstFree is chooseCPUs for nodes whose CPUs are all alike.
+// firstFree is chooseCPUs for nodes with one socket and one thread per core.
 func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) {
 	set.words = make([]uint64, 0, (n.CPUs+63)/64)
 	for w := 0; want > 0 && w*64 < n.CPUs; w++ {
@@ -82,8 +82,8 @@ func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) 
 	return set, want <= 0
 }
 
-// chooseSharedCPUs returns CPUs for a job that shares them: first those that
-// have most sharing jobs but room for one more, then free ones.
+// chooseSharedCPUs returns CPUs for a job that shares them: first those with the most
+// sharing jobs that can have one more, then free ones.
 func chooseSharedCPUs(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 	var set CPUSet
 	for load, left := share-1, a.CPUCount; left > 0 && load >= 0; load-- {

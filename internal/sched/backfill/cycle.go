@@ -2,8 +2,8 @@ package backfill
 
 import "slices"
 
-// A Queue uses one engine for cycle after cycle. Between cycles a sparse engine
-// has one slot, with the running jobs; about others see exact_cycle.go.
+// A Queue uses the same engine in all cycles. Between cycles a sparse engine has one
+// slot, with the running jobs. For exact engines see exact_cycle.go.
 
 // startCycle prepares the engine for a cycle at now.
 func (p *planner) startCycle(now int64) {
@@ -60,17 +60,17 @@ func (e *engine) recountReserved() {
 	for _, h := range e.releases {
 		c := h.claim
 		for _, l := range c.licenses {
-			e.drawReservedLicense(c.reservation, l, 0, e.slotFrom(c.end), 1)
+			e.bookReservedLicense(c.reservation, l, 0, e.slotFrom(c.end), 1)
 		}
 		for i := range c.nodes {
 			if a := &c.nodes[i]; e.hasReservedCores {
-				e.drawReservedCores(&e.nodes[a.Node], c.reservation, int32(a.CPUCount), 0, e.slotFrom(c.end))
+				e.bookReservedCores(&e.nodes[a.Node], c.reservation, int32(a.CPUCount), 0, e.slotFrom(c.end))
 			}
 		}
 	}
 }
 
-// extendOverdue extends the jobs that should have ended.
+// extendOverdue moves the expected end of jobs that should have ended to overdueEnd.
 func (e *engine) extendOverdue() {
 	over := e.overdueEnd()
 	n := 0
@@ -87,8 +87,8 @@ func (e *engine) extendOverdue() {
 
 // undoCycle removes all claims that were booked in the cycle.
 func (e *engine) undoCycle() {
-	given := slices.DeleteFunc(e.booked, func(c *claim) bool { return !e.releases.remove(c) }) // it was taken back
-	for _, c := range given {
+	booked := slices.DeleteFunc(e.booked, func(c *claim) bool { return !e.releases.remove(c) }) // already removed
+	for _, c := range booked {
 		if c.start > e.now {
 			continue
 		}
@@ -100,9 +100,9 @@ func (e *engine) undoCycle() {
 	if e.cyclic {
 		e.resourceProfile, e.saved = e.saved, e.resourceProfile
 	}
-	e.drop(given...)
-	clear(given)
-	e.booked = given[:0]
+	e.drop(booked...)
+	clear(booked)
+	e.booked = booked[:0]
 }
 
 // removeRunning removes a running job.
@@ -123,7 +123,7 @@ func (e *engine) removeRunning(r *Running) {
 
 // updateAvailability updates the engine after Unavailable of the node changed.
 func (e *engine) updateAvailability(node int) {
-	e.at, e.first = e.at[:1], 0 // what the last pass had beyond is of no use any more
+	e.at, e.first = e.at[:1], 0 // the other slots of the last cycle are not used again
 	n := &e.nodes[node]
 	free := e.row(n.first)[0]
 	if n.Unavailable {
@@ -134,8 +134,8 @@ func (e *engine) updateAvailability(node int) {
 	w, bit := node/64, uint64(1)<<(node%64)
 	for _, c := range e.classes {
 		c.keepFirstSlot()
-		if c.one[w]&bit != 0 {
-			c.one[w] &^= bit
+		if c.perSlot[w]&bit != 0 {
+			c.perSlot[w] &^= bit
 			c.count[0]--
 		}
 		c.member.words[w] &^= bit

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// nodeDemand is the least that a job needs on each of its nodes.
+// nodeDemand is the minimum that a job needs on each of its nodes.
 type nodeDemand struct {
 	eligible       *NodeSet
 	reservation    string
@@ -20,39 +20,39 @@ type nodeDemand struct {
 // allMemory as a demand is all memory of the node.
 const allMemory int32 = -1
 
-// demandClass has for every slot the nodes that serve a demand, as bitmaps.
-// Bitmaps that summarize 8 and 64 slots find the nodes that serve through many
-// slots.
+// demandClass holds, for each slot, a bitmap of the nodes that satisfy a demand. Further
+// bitmaps, each for 8 or 64 slots, speed up the search for nodes that satisfy it in many
+// consecutive slots.
 type demandClass struct {
 	nodeDemand
-	gresList     []GRES
-	words        int      // of one bitmap
-	member       NodeSet  // nodes that count at all
-	one          []uint64 // slot by slot
-	eight        []uint64 // and of 8 slots
-	many         []uint64 // and of 64 slots
-	count        []int32  // nodes in each slot
-	unsummarized bool     // the slots are few and change: one is all there is
-	untilCounts  []int32  // of servingUntil; empty: not computed
+	gresList    []GRES
+	words       int      // of one bitmap
+	member      NodeSet  // nodes that may satisfy the demand at some time
+	perSlot     []uint64 // bitmaps, one for each slot
+	per8Slots   []uint64 // intersections of 8 bitmaps of perSlot
+	per64Slots  []uint64 // intersections of 64 bitmaps of perSlot
+	count       []int32  // number of nodes in each slot
+	noSummaries bool     // the slots are few and change: only perSlot is kept
+	untilCounts []int32  // of servingUntil; empty: not computed
 }
 
-// mostClasses bounds the memory and time for classes; there may be more of them
-// where slots are few. Jobs whose demand has no class share one that asks for
-// less; see engine.classFor.
-func (e *engine) mostClasses() int {
+// maxClasses returns the maximum number of classes, which limits memory and time; it is
+// higher if there are few slots. Jobs whose demand has no class share one with a smaller
+// demand; see engine.classFor.
+func (e *engine) maxClasses() int {
 	if e.sparse {
 		return 256
 	}
 	return 32
 }
 
-// newDemandClass returns a class that is computed from the present amounts.
+// newClass returns a class that is computed from the current profile.
 func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 	w, slots := (len(e.nodes)+63)/64, len(e.at)
-	c := &demandClass{nodeDemand: nd, gresList: gres, words: w, unsummarized: e.sparse, count: make([]int32, slots),
-		one: make([]uint64, w*slots)}
-	if !c.unsummarized {
-		c.eight, c.many = make([]uint64, w*((slots+7)/8)), make([]uint64, w*((slots+63)/64))
+	c := &demandClass{nodeDemand: nd, gresList: gres, words: w, noSummaries: e.sparse, count: make([]int32, slots),
+		perSlot: make([]uint64, w*slots)}
+	if !c.noSummaries {
+		c.per8Slots, c.per64Slots = make([]uint64, w*((slots+7)/8)), make([]uint64, w*((slots+63)/64))
 	}
 	c.member.words = make([]uint64, w)
 	for i := range e.nodes {
@@ -61,14 +61,14 @@ func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 			e.addToClass(c, i)
 		}
 	}
-	if c.unsummarized {
+	if c.noSummaries {
 		return c
 	}
 	for b := 0; b*8 < slots; b++ {
-		c.and(c.eight, b, c.one, b*8, min(slots, b*8+8))
+		c.and(c.per8Slots, b, c.perSlot, b*8, min(slots, b*8+8))
 	}
 	for b := 0; b*64 < slots; b++ {
-		c.and(c.many, b, c.eight, b*8, min((slots+7)/8, b*8+8))
+		c.and(c.per64Slots, b, c.per8Slots, b*8, min((slots+7)/8, b*8+8))
 	}
 	return c
 }
@@ -78,8 +78,7 @@ func (n *Node) hasGeometry(nd *nodeDemand) bool {
 		(nd.cores == 0 || n.CPUs/n.threads()/n.sockets() >= int(nd.cores))
 }
 
-// and sets bitmap b of to, to the intersection of the bitmaps from..until-1 of
-// of.
+// and sets bitmap b of to to the intersection of the bitmaps from..until-1 of of.
 func (c *demandClass) and(to []uint64, b int, of []uint64, from, until int) {
 	for w := range c.words {
 		all := ^uint64(0)
@@ -101,18 +100,18 @@ func (e *engine) addToClass(c *demandClass, i int) {
 			ok = e.serves(c, i, s)
 		}
 		if ok {
-			c.one[s*c.words+w] |= bit
+			c.perSlot[s*c.words+w] |= bit
 			c.count[s]++
 		}
 	}
 }
 
-// simpleOn reports whether CPUs and memory are all that matters on n.
+// simpleOn reports whether CPUs and memory alone decide whether n satisfies the demand.
 func (c *demandClass) simpleOn(n *nodeState) bool {
-	return len(c.gresList) == 0 && len(n.blocks) == 0 && len(n.reservedCores) == 0 && c.reservation == ""
+	return len(c.gresList) == 0 && len(n.reservationIndexes) == 0 && len(n.reservedCores) == 0 && c.reservation == ""
 }
 
-// cpusOn returns how many CPUs of n the demand takes.
+// cpusOn returns how many CPUs of n the demand needs.
 func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	cpus := nd.cpus
 	if n.ThreadsPerCore > 1 {
@@ -124,14 +123,14 @@ func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	return cpus
 }
 
-// serves reports whether node i has what c asks for in slot s.
+// serves reports whether node i satisfies the demand of c in slot s.
 func (e *engine) serves(c *demandClass, i, s int) bool {
 	return e.offers(c, i, s) &&
-		(len(e.nodes[i].blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
+		(len(e.nodes[i].reservationIndexes) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
 }
 
-// offers reports whether node i has the resources that c asks for free in slot
-// s.
+// offers reports whether the resources that c demands are free on node i in slot s. It
+// ignores advance reservations of whole nodes.
 func (e *engine) offers(c *demandClass, i, s int) bool {
 	n := &e.nodes[i]
 	v := e.v[n.first*e.stride+s:]
@@ -172,12 +171,12 @@ func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
 	return sum
 }
 
-// blocked reports whether jobs of the reservation ("": of none) are kept from
-// node i at some time within [from, until).
+// blocked reports whether advance reservations keep jobs of the given reservation ("":
+// jobs without one) from node i at some time within [from, until).
 func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	inside := reservation == ""
 	until = min(until, e.reservationEnd(reservation, max(from, e.now)))
-	for _, b := range e.nodes[i].blocks {
+	for _, b := range e.nodes[i].reservationIndexes {
 		k := &e.s.AdvanceReservations[b]
 		switch {
 		case reservation != "" && k.Name == reservation:
@@ -187,21 +186,21 @@ func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 		}
 	}
 	for _, c := range e.nodes[i].reservedCores {
-		k := &e.s.AdvanceReservations[c.block]
+		k := &e.s.AdvanceReservations[c.index]
 		inside = inside || k.Name == reservation && (k.Flex || k.active(max(from, e.now)))
 	}
 	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))
 }
 
-// delta is how much less a node has free than before. known is false if that
-// differs between slots.
+// delta is the decrease of a node's free resources. known is false if it differs between
+// slots.
 type delta struct {
 	cpus, memory int32
 	known        bool
 }
 
-// updateClasses updates the classes after t was taken from node i in the slots
-// from..to-1.
+// updateClasses updates the classes after the free resources of node i decreased by t in
+// the slots from..to-1.
 func (e *engine) updateClasses(i, from, to int, t delta) {
 	from = max(from, e.first)
 	for _, c := range e.classes {
@@ -224,14 +223,14 @@ func (e *engine) updateClass(c *demandClass, i, from, to int, t delta) {
 		case !simple:
 			ok = e.serves(c, i, s)
 		case t.known && t.memory == 0 && (cpu[s] >= cpus) == (cpu[s]+t.cpus >= cpus):
-			continue // without a look at memory and bitmap, which are far away
+			continue // without reading memory and bitmap, which are in other cache lines
 		default:
 			ok = cpu[s] >= cpus && mem[s] >= c.memory
 			if t.known && ok == (cpu[s]+t.cpus >= cpus && mem[s]+t.memory >= c.memory) {
 				continue
 			}
 		}
-		p := &c.one[s*c.words+w]
+		p := &c.perSlot[s*c.words+w]
 		if had := *p&bit != 0; had == ok {
 			continue
 		}
@@ -242,13 +241,13 @@ func (e *engine) updateClass(c *demandClass, i, from, to int, t delta) {
 			set = true
 		} else {
 			c.count[s]--
-			if !c.unsummarized {
-				c.eight[s/8*c.words+w] &^= bit
-				c.many[s/64*c.words+w] &^= bit
+			if !c.noSummaries {
+				c.per8Slots[s/8*c.words+w] &^= bit
+				c.per64Slots[s/64*c.words+w] &^= bit
 			}
 		}
 	}
-	if set && !c.unsummarized {
+	if set && !c.noSummaries {
 		c.updateSummaries(w, bit, from, to)
 	}
 }
@@ -260,24 +259,24 @@ func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 	for b := from / 8; b*8 < to; b++ {
 		all := bit
 		for s := b * 8; s < min(slots, b*8+8); s++ {
-			all &= c.one[s*c.words+w]
+			all &= c.perSlot[s*c.words+w]
 		}
-		c.eight[b*c.words+w] = c.eight[b*c.words+w]&^bit | all
+		c.per8Slots[b*c.words+w] = c.per8Slots[b*c.words+w]&^bit | all
 	}
 	for b := from / 64; b*64 < to; b++ {
 		all := bit
 		for k := b * 8; k < min((slots+7)/8, b*8+8); k++ {
-			all &= c.eight[k*c.words+w]
+			all &= c.per8Slots[k*c.words+w]
 		}
-		c.many[b*c.words+w] = c.many[b*c.words+w]&^bit | all
+		c.per64Slots[b*c.words+w] = c.per64Slots[b*c.words+w]&^bit | all
 	}
 }
 
-// servingThroughout writes to out the nodes that serve in all slots from..to-1,
-// and returns their number. It stops when enough are found; the words of out
-// behind them are not set then. The interval must not be empty.
+// servingThroughout writes to out the nodes that satisfy the demand in all slots
+// from..to-1, and returns their number. It stops when enough are found and does not set
+// the remaining words of out. The interval must not be empty.
 func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) (n int) {
-	for k, x := range c.one[from*c.words : (from+1)*c.words] {
+	for k, x := range c.perSlot[from*c.words : (from+1)*c.words] {
 		if x != 0 {
 			x = c.andThrough(k, from+1, to, x)
 			n += bits.OnesCount64(x)
@@ -290,36 +289,36 @@ func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) 
 	return n
 }
 
-// andThrough returns the nodes of x, word k of a bitmap, that serve in all
-// slots from..to-1. On a full machine none are left after few slots.
+// andThrough returns the nodes of x, word k of a bitmap, that satisfy the demand in all
+// slots from..to-1. In a busy cluster none are left after a few slots.
 func (c *demandClass) andThrough(k, from, to int, x uint64) uint64 {
 	for i := from; x != 0 && i < to; {
 		switch {
-		case c.unsummarized || i%8 != 0 || i+8 > to:
-			x &= c.one[i*c.words+k]
+		case c.noSummaries || i%8 != 0 || i+8 > to:
+			x &= c.perSlot[i*c.words+k]
 			i++
 		case i%64 == 0 && i+64 <= to:
-			x &= c.many[i/64*c.words+k]
+			x &= c.per64Slots[i/64*c.words+k]
 			i += 64
 		default:
-			x &= c.eight[i/8*c.words+k]
+			x &= c.per8Slots[i/8*c.words+k]
 			i += 8
 		}
 	}
 	return x
 }
 
-// servingUntil returns for each slot from first on how many nodes serve up to
-// it.
+// servingUntil returns, for each slot from first on, how many nodes satisfy the demand
+// from first up to and including it.
 func (c *demandClass) servingUntil(first int) []int32 {
 	if len(c.untilCounts) > 0 {
 		return c.untilCounts
 	}
 	c.untilCounts = slices.Grow(c.untilCounts, len(c.count)-first)[:len(c.count)-first]
 	clear(c.untilCounts)
-	for k, x := range c.one[first*c.words : (first+1)*c.words] {
+	for k, x := range c.perSlot[first*c.words : (first+1)*c.words] {
 		for i := 0; x != 0 && i < len(c.untilCounts); i++ {
-			x &= c.one[(first+i)*c.words+k]
+			x &= c.perSlot[(first+i)*c.words+k]
 			c.untilCounts[i] += int32(bits.OnesCount64(x))
 		}
 	}
@@ -330,17 +329,17 @@ func (c *demandClass) servingUntil(first int) []int32 {
 func (c *demandClass) insert(i int) {
 	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Insert(c.count, i, c.count[i-1])
-	c.one = slices.Insert(c.one, i*c.words, c.one[(i-1)*c.words:i*c.words]...)
+	c.perSlot = slices.Insert(c.perSlot, i*c.words, c.perSlot[(i-1)*c.words:i*c.words]...)
 }
 
 // drop removes slot i.
 func (c *demandClass) drop(i int) {
 	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Delete(c.count, i, i+1)
-	c.one = slices.Delete(c.one, i*c.words, (i+1)*c.words)
+	c.perSlot = slices.Delete(c.perSlot, i*c.words, (i+1)*c.words)
 }
 
 // keepFirstSlot removes all slots but the first.
 func (c *demandClass) keepFirstSlot() {
-	c.count, c.one, c.untilCounts = c.count[:1], c.one[:c.words], c.untilCounts[:0]
+	c.count, c.perSlot, c.untilCounts = c.count[:1], c.perSlot[:c.words], c.untilCounts[:0]
 }

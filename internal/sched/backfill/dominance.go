@@ -1,22 +1,22 @@
 package backfill
 
-// dominanceGroup is the shapes that differ only in the number of nodes and
-// tasks. A job that asks for more of both and for longer cannot start earlier,
-// so the search for it starts where the search for the smaller one ended.
+// dominanceGroup is a group of shapes that differ only in the number of nodes and tasks.
+// A job that requests at least as many of both, for at least as long, cannot start
+// earlier, so its search starts where the search for the smaller one ended.
 type dominanceGroup struct {
 	epoch  int // the bounds hold in this epoch of the engine
 	bounds []bound
 }
 
-// bound says that a job with so many nodes and tasks and this duration cannot
-// start before at.
+// bound is a lower bound: a job with at least these nodes, tasks and duration cannot start
+// before at.
 type bound struct {
 	nodes, tasks int
 	duration, at int64
 }
 
-// dominanceGroupOf returns the group of a shape with key k; nil where more
-// nodes may be easier to find than fewer.
+// dominanceGroupOf returns the group of a shape with key k, or nil if more nodes may be
+// easier to find than fewer.
 func (e *engine) dominanceGroupOf(s *requestShape, k shapeKey, plain bool) *dominanceGroup {
 	if !plain || s.MaxNodes > s.leastNodes || e.s.Policy.noDominance {
 		return nil
@@ -26,7 +26,7 @@ func (e *engine) dominanceGroupOf(s *requestShape, k shapeKey, plain bool) *domi
 	}
 	k.tasks, k.maxNodes = min(k.tasks, 1), min(k.maxNodes, 1)
 	if s.MaxNodes > 0 && s.tasksWanted(s.leastNodes) == s.leastNodes {
-		k.tasks = 0 // one task a node, however that was said
+		k.tasks = 0 // one task per node, whichever options requested it
 	}
 	f := e.dominanceGroups[k]
 	if f == nil {
@@ -52,8 +52,8 @@ func (e *engine) earliestKnown(s *requestShape, duration int64) int64 {
 	return at
 }
 
-// mostBounds bounds the cost of a lookup.
-const mostBounds = 64
+// maxBounds is the maximum number of bounds of a group, which limits the cost of a lookup.
+const maxBounds = 64
 
 // recordBound adds a bound and drops those that it implies.
 func (e *engine) recordBound(s *requestShape, duration, at int64) {
@@ -71,7 +71,7 @@ func (e *engine) recordBound(s *requestShape, duration, at int64) {
 			kept = append(kept, b)
 		}
 	}
-	if len(kept) == mostBounds {
+	if len(kept) == maxBounds {
 		kept = append(kept[:0], kept[1:]...)
 	}
 	f.bounds = append(kept, n)

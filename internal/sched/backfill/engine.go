@@ -2,8 +2,8 @@ package backfill
 
 import "slices"
 
-// engine is the state of one plan: what every node has free in every time slot,
-// given the running jobs and what is booked.
+// engine is the state of one plan: the free resources of every node in every time slot,
+// given the running jobs and the bookings.
 type engine struct {
 	resourceProfile
 	s *Snapshot
@@ -17,7 +17,7 @@ type engine struct {
 	hasReservedCores bool              // some advance reservation takes CPUs of a node
 	tracksOwners     bool              // some job shares its nodes with its own user's only
 	oversubscribes   bool              // some jobs may have the same CPUs
-	minSharers       int               // the smallest number of sharers that a job allows
+	minSharers       int               // the smallest number of jobs on a CPU that a job allows
 	multithreaded    bool              // some node has several CPUs in a core
 	hasPositions     bool              // the nodes have positions
 	users            map[int64]int32
@@ -29,29 +29,29 @@ type engine struct {
 	maxDurations      []int64 // by shape: see boundDuration
 	shapeBounds       shapeBounds
 	lastShape         shapeLookup
-	limitsLeft        []int64 // what is left of Snapshot.Limits
+	limitsLeft        []int64 // remaining amounts of Snapshot.Limits
 	waitingPartitions map[int]bool
 	epoch             int
 	// cyclic: the profile is exact and is kept from cycle to cycle.
 	cyclic   bool
 	saved    resourceProfile // of cyclic: the profile before the cycle, or memory for it
 	unmerged bool            // of cyclic: a job that ended may have left equal slots
-	// sparse: boundaries are only where they are needed, and releases has all
-	// claims. verdictEpoch numbers the verdicts of neverRunnable that hold.
+	// sparse: there are boundaries only where they are needed, and releases has all
+	// claims. verdictEpoch is the epoch in which verdicts of neverRunnable are valid.
 	sparse         bool
 	releases       releaseList
 	loading        bool     // releases is not sorted yet
 	booked         []*claim // in this cycle; some may have been removed again
-	dropped        []*claim // claims whose memory is free
+	dropped        []*claim // claims whose memory can be reused
 	verdictEpoch   int
 	amountsOnly    bool // only amounts are computed, not owners
 	approximate    bool // a search in this cycle tried wide slots, which depend on now
-	oversubscribed bool // two running jobs have the same CPU: one follows the other there
+	oversubscribed bool // two running jobs have the same CPU, because one follows the other there
 
 	startsOnly bool // only the jobs that start now are needed, not the reasons of others
-	// groupNodes are the nodes that belong to one member of the group that is being
-	// decided about, by the member's id: nodes that it requires or has been assigned.
-	// No other member gets them. It is empty outside of decisions about a group.
+	// groupNodes maps the nodes that a member of the current group requires or has been
+	// assigned to the member's id. No other member gets them. It is empty unless a
+	// decision about a group is being made.
 	groupNodes map[int]int64
 
 	scratch    []uint64
@@ -61,8 +61,7 @@ type engine struct {
 	bookings   arena // of the reservations that are not needed after the cycle
 }
 
-// workload is the running jobs and the pending jobs, the latter in the queue's
-// order.
+// workload is the running jobs, and the pending jobs in queue order.
 type workload struct {
 	running []*Running
 	pending []*Job
@@ -81,9 +80,9 @@ func workloadOf(s *Snapshot) workload {
 type slotting int
 
 const (
-	fullSlots   slotting = iota // exactly, or in fixed slots where that would be too many
+	fullSlots   slotting = iota // exactly, or in fixed slots if there would be too many
 	sparseSlots                 // only where a boundary is needed
-	exactSlots                  // exactly, for one cycle after another
+	exactSlots                  // exactly, in an engine that is kept between cycles
 )
 
 // newEngine returns an engine in which the running jobs of w are booked.
@@ -137,7 +136,7 @@ func (e *engine) addRunning(r *Running) {
 	}
 }
 
-// detectFeatures sets which amounts the engine must account for.
+// detectFeatures sets which properties of nodes and jobs the engine must account for.
 func (e *engine) detectFeatures() {
 	for i := range e.s.Nodes {
 		n := &e.s.Nodes[i]
@@ -184,7 +183,7 @@ func (e *engine) claimOfRunning(r *Running) claim {
 		share:         r.sharers(),
 		reservation:   r.Reservation,
 	}
-	if e.loading { // what is found here stays together; later ones would keep room for many
+	if e.loading { // later, a single claim would keep a whole chunk of the arena alive
 		c.nodes = e.arena.assignments(len(r.Allocation))
 	} else {
 		c.nodes = make([]Assignment, len(r.Allocation))
@@ -230,7 +229,7 @@ func (a *arena) assignments(n int) []Assignment {
 	return out
 }
 
-// reset allows what was allocated to be overwritten.
+// reset allows the allocated assignments to be overwritten.
 func (a *arena) reset() { a.used = 0 }
 
 // assignments returns a list of n assignments for a job that runs in the
@@ -242,8 +241,7 @@ func (e *engine) assignments(n int, in interval) []Assignment {
 	return e.arena.assignments(n)
 }
 
-// invalidateBounds drops what was found impossible, because resources became
-// free.
+// invalidateBounds drops all bounds on starts and durations, because resources became free.
 func (e *engine) invalidateBounds() {
 	e.epoch++
 	for i := range e.maxDurations {

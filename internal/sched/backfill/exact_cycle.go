@@ -1,11 +1,11 @@
 package backfill
 
-// Where many jobs get reservations, a Queue plans on an exact profile, as a plan
-// of a small cluster does. Between cycles the profile has the running jobs; a
-// cycle books on it after saving a copy.
+// If many jobs get reservations, a Queue plans on an exact profile, as Snapshot.Plan does
+// for a small cluster. Between cycles the profile has the running jobs; a cycle saves a
+// copy and then books on it.
 
-// fitsExactly reports whether a plan for so many jobs uses an exact profile if
-// it does not use a sparse one.
+// fitsExactly reports whether a plan for the given numbers of jobs uses an exact profile,
+// if it does not use a sparse one.
 func (s *Snapshot) fitsExactly(running, pending int) bool {
 	reserved := pending
 	if s.Policy.Reservations > 0 && !s.Policy.PlanAll {
@@ -14,8 +14,8 @@ func (s *Snapshot) fitsExactly(running, pending int) bool {
 	return !s.Policy.forceCoarse && (1+running+2*reserved)*(len(s.Nodes)+1) <= exactCells
 }
 
-// slotting returns how the engine divides time; ok is false where none can be
-// kept from cycle to cycle.
+// slotting returns how the engine divides time; ok is false if no engine can be kept
+// between cycles.
 func (q *Queue) slotting() (how slotting, ok bool) {
 	if q.base.Incremental() {
 		return sparseSlots, true
@@ -36,7 +36,7 @@ func (e *engine) startExactCycle() {
 	e.saved.copyFrom(&e.resourceProfile)
 }
 
-// removePast removes the slots before now; the first begins at now then.
+// removePast removes the slots before now, so that the first slot begins at now.
 func (s *resourceProfile) removePast(now int64) {
 	if past := s.slotAt(now); past > 0 {
 		for r := range s.rows {

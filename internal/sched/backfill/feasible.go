@@ -2,7 +2,7 @@ package backfill
 
 // NeverRunnable returns why a job like j cannot run on the snapshot's nodes
 // even if they are empty: ReasonBadConstraints, ReasonNodeNotAvail if only
-// nodes that are down or reserved would serve, or ReasonNone.
+// nodes that are down or reserved could run it, or ReasonNone.
 func (s *Snapshot) NeverRunnable(j *Job) string {
 	e := &engine{
 		s:               s,
@@ -31,7 +31,7 @@ func (e *engine) neverRunnable(j *Job) string {
 }
 
 // neverRunnableOn is neverRunnable for one node set. Jobs of one shape share
-// the answer.
+// the result.
 func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	if s.verdictEpoch != e.verdictEpoch {
 		s.verdictEpoch = e.verdictEpoch
@@ -47,11 +47,10 @@ func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	return s.verdict
 }
 
-// keptByReservations reports whether the job could not run now even on empty
+// blockedByReservations reports whether the job could not run now even on empty
 // nodes, because advance reservations take too many of them within its time.
-// The longest feasible and the shortest infeasible duration are kept with the
-// shape.
-func (e *engine) keptByReservations(j *Job) bool {
+// The shape stores the longest feasible and the shortest infeasible duration.
+func (e *engine) blockedByReservations(j *Job) bool {
 	for n := range j.choices() {
 		s := e.shapeOf(j, n)
 		switch d := j.minDuration(); {
@@ -68,9 +67,9 @@ func (e *engine) keptByReservations(j *Job) bool {
 	return true
 }
 
-// feasibleWhenEmpty reports whether the job fits on empty nodes. With ideal,
-// nodes that are down count too, and only jobs use nodes. Nodes that are
-// reserved for others before until do not count, unless until is 0.
+// feasibleWhenEmpty reports whether the job fits on empty nodes. If ideal is true, nodes
+// that are down are included, and the resources of system pods are assumed to be free.
+// Nodes that are reserved for others before until are excluded, unless until is 0.
 func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until int64) bool {
 	for _, l := range j.Licenses {
 		if !e.licenseExists(l) {
@@ -123,7 +122,7 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 	return e.choose(s, j, relaxed, all) != nil
 }
 
-// licenseExists reports whether the cluster has as many units of the license.
+// licenseExists reports whether the cluster has at least l.Total units of the license.
 func (e *engine) licenseExists(l License) bool {
 	for i := range e.s.Licenses {
 		if e.s.Licenses[i].Name == l.Name {
@@ -133,10 +132,10 @@ func (e *engine) licenseExists(l License) bool {
 	return false
 }
 
-// reservedForever reports whether the node is reserved for other jobs without
-// end.
+// reservedForever reports whether an advance reservation without end keeps the node for
+// other jobs.
 func (e *engine) reservedForever(n *nodeState, reservation string) bool {
-	for _, b := range n.blocks {
+	for _, b := range n.reservationIndexes {
 		k := &e.s.AdvanceReservations[b]
 		if k.End == Forever && k.Start <= e.now && (k.Name == "" || k.Name != reservation) {
 			return true

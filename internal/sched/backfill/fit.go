@@ -21,7 +21,7 @@ func (j *Job) tasksWanted(n int) int {
 	}
 }
 
-// fewestNodes returns the least number of nodes the job can have.
+// fewestNodes returns the minimum number of nodes of the job.
 func (j *Job) fewestNodes() int {
 	n := max(1, j.MinNodes, len(j.Required))
 	if j.Tasks > 0 && j.TasksPerNode > 0 {
@@ -34,7 +34,7 @@ func (j *Job) fewestNodes() int {
 	return max(n, parts)
 }
 
-// cpusFor returns the CPUs that tasks tasks take on node n.
+// cpusFor returns the number of CPUs that the given number of tasks needs on node n.
 func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	threads := n.threads()
 	cpus := tasks * j.perTask()
@@ -54,7 +54,7 @@ func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	return cpus
 }
 
-// leastCPUs returns the least number of CPUs the job takes on any node.
+// leastCPUs returns the minimum number of CPUs of the job on any node.
 func (j *Job) leastCPUs() int32 {
 	least := j.perTask()
 	if j.ExactPerNode && !j.Overcommit {
@@ -63,7 +63,8 @@ func (j *Job) leastCPUs() int32 {
 	return int32(max(least, j.MinCPUs))
 }
 
-// memoryFor returns the memory that the job takes with so many CPUs on node n.
+// memoryFor returns the memory in MiB that the job needs on node n with the given number
+// of CPUs.
 func (j *Job) memoryFor(n *nodeState, cpus int) int64 {
 	switch {
 	case j.AllMemory:
@@ -75,7 +76,7 @@ func (j *Job) memoryFor(n *nodeState, cpus int) int64 {
 	}
 }
 
-// fits reports whether the offer of node n holds tasks tasks of the job.
+// fits reports whether the given number of the job's tasks fits into the offer of node n.
 func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 	if j.Exclusive && !o.whole {
 		return false
@@ -88,18 +89,18 @@ func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 	return ok
 }
 
-// gresFor returns the generic resources for tasks tasks on a node: each, and
-// those of the tasks.
+// gresFor returns the generic resources of a node with the given number of tasks: each, and
+// GRESPerTask for every task. ok is false if the offer has too few.
 func (j *Job) gresFor(o *offer, each []GRES, tasks int) ([]GRES, bool) {
 	if len(each) == 0 && len(j.GRESPerTask) == 0 {
 		return nil, true
 	}
-	node, ok := grab(o.gres, each, 1)
+	node, ok := allocateGRES(o.gres, each, 1)
 	if !ok {
 		return nil, false
 	}
 	rest := subtractGRES(append([]GRES(nil), o.gres...), node)
-	tasked, ok := grab(rest, j.GRESPerTask, int64(tasks))
+	tasked, ok := allocateGRES(rest, j.GRESPerTask, int64(tasks))
 	return append(node, tasked...), ok
 }
 
@@ -109,7 +110,7 @@ func (j *Job) capacity(n *nodeState, o *offer) int {
 	if !j.fits(n, o, 1) || j.Overcommit && j.TasksPerNode > n.CPUs {
 		return 0
 	}
-	most := max(j.Tasks, j.TasksPerNode, 1) // CPUs bound nothing
+	most := max(j.Tasks, j.TasksPerNode, 1) // with Overcommit CPUs do not limit the tasks
 	if !j.Overcommit {
 		most = o.cpus / j.perTask()
 	}
@@ -137,8 +138,8 @@ func (j *Job) capacity(n *nodeState, o *offer) int {
 	return lo
 }
 
-// enough reports whether pick would choose the first n candidates, which can
-// run sum tasks, so that no further node needs to be considered.
+// enough reports whether pick would choose the first n candidates, which can run sum tasks
+// in total, so that no further node needs to be considered.
 func (j *Job) enough(n, sum int) bool {
 	fewest := j.fewestNodes()
 	if len(j.Required) > 0 || j.MaxNodes > fewest || n < fewest || (j.MaxNodes > 0 && n > j.MaxNodes) {
@@ -147,16 +148,17 @@ func (j *Job) enough(n, sum int) bool {
 	return sum >= j.tasksWanted(n)
 }
 
-// prefersOne reports whether the job, which does not ask for a number of nodes,
-// is placed on a single node if one can run all of its tasks, even if it is not
-// the first. Slurm does the same.
+// prefersOne reports whether the job requests no number of nodes, so that it is placed on
+// a single node if one can run all of its tasks, even if it is not the first. Slurm does
+// the same.
 func (j *Job) prefersOne() bool {
 	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode &&
 		len(j.Required)+len(j.ConstraintCounts) == 0 &&
 		j.fewestNodes() == 1
 }
 
-// choose returns nodes out of the candidates with their tasks, or nil.
+// choose returns the chosen candidates with their tasks, or nil if no choice satisfies the
+// job.
 func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) []Assignment {
 	if len(all) < s.leastNodes {
 		return nil
@@ -168,7 +170,7 @@ func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) [
 	case s.Segment > 0:
 		chosen = e.pickSegments(s, all)
 	case s.Contiguous:
-		chosen = e.pickContiguous(s, e.inPlaceOrder(all))
+		chosen = e.pickContiguous(s, e.inPositionOrder(all))
 	case e.topology != nil && s.leastNodes > 1:
 		chosen = e.pickByTopology(s, j, in, all)
 	default:
@@ -177,12 +179,12 @@ func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) [
 	if chosen == nil {
 		return nil
 	}
-	return e.assign(s, in, e.inPlaceOrder(chosen))
+	return e.assign(s, in, e.inPositionOrder(chosen))
 }
 
-// pick returns the nodes for the job: a single one if the job prefers that;
-// else the required ones and then others by node number; if those are not
-// enough, the ones with most capacity.
+// pick returns the nodes for the job: a single one if the job prefers that, else the
+// required ones and then others by node number. If those cannot run all tasks, it returns
+// the ones with the highest capacity.
 func (j *Job) pick(all []candidate) []candidate {
 	if j.prefersOne() {
 		if i := slices.IndexFunc(all, func(c candidate) bool { return c.tasks >= j.Tasks }); i >= 0 {
@@ -210,19 +212,19 @@ func (j *Job) pick(all []candidate) []candidate {
 	return all[:n]
 }
 
-// countNodes returns how many of the first candidates the job gets, or 0 if no
-// number is enough.
+// countNodes returns how many of the first candidates the job gets, or 0 if no number from
+// fewest to most is enough.
 func (j *Job) countNodes(all []candidate, fewest, most int) int {
 	if (j.MaxNodes > fewest || j.SpreadJob) && !j.UseMinNodes {
-		// A range: as many as there are, but none without a task.
+		// A range: as many as possible, but none without a task.
 		for n := min(most, max(fewest, j.tasksWanted(most))); n >= fewest; n-- {
-			if room(all[:n]) >= j.tasksWanted(n) {
+			if totalTasks(all[:n]) >= j.tasksWanted(n) {
 				return n
 			}
 		}
 		return 0
 	}
-	sum := room(all[:fewest])
+	sum := totalTasks(all[:fewest])
 	for n := fewest; ; n++ {
 		if sum >= j.tasksWanted(n) {
 			return n
@@ -234,7 +236,8 @@ func (j *Job) countNodes(all []candidate, fewest, most int) int {
 	}
 }
 
-func room(c []candidate) int {
+// totalTasks returns the number of tasks that the candidates can run together.
+func totalTasks(c []candidate) int {
 	sum := 0
 	for i := range c {
 		sum += c[i].tasks
@@ -242,9 +245,8 @@ func room(c []candidate) int {
 	return sum
 }
 
-// assign distributes the tasks over the nodes, as Slurm does for a batch job:
-// one on each node, then block by block in node order, whatever distribution
-// steps use.
+// assign distributes the tasks over the nodes as Slurm does for a batch job: one on each
+// node, then in blocks in node order, whatever distribution steps use.
 func (e *engine) assign(s *requestShape, in interval, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
 	out := e.assignments(len(chosen), in)
@@ -267,9 +269,8 @@ func (e *engine) assign(s *requestShape, in interval, chosen []candidate) []Assi
 	return out
 }
 
-// evenly returns the number of tasks on the first of the nodes when left tasks
-// are spread over all of them. Nodes that are full pass their tasks on to
-// others.
+// evenly returns the number of tasks on the first of the nodes when left tasks are spread
+// evenly over all of them. Tasks that do not fit on a node go to the others.
 func evenly(left int, nodes []candidate) int {
 	for share := (left + len(nodes) - 1) / len(nodes); ; share++ {
 		sum := 0
@@ -282,7 +283,7 @@ func evenly(left int, nodes []candidate) int {
 	}
 }
 
-// sharers returns how many jobs may use a CPU of the job at once.
+// sharers returns how many jobs may use a CPU of the job at the same time.
 func (j *Job) sharers() int {
 	if j.Exclusive {
 		return 1

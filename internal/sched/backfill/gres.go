@@ -19,8 +19,8 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
-// wholeGRES returns all generic resources of the node, which a job that has the node
-// for itself gets whether it requests them or not.
+// wholeGRES returns all generic resources of the node, which an exclusive job gets
+// whether it requests them or not.
 func (n *nodeState) wholeGRES() []GRES {
 	if len(n.GRES) == 0 {
 		return nil
@@ -29,9 +29,9 @@ func (n *nodeState) wholeGRES() []GRES {
 	return slices.DeleteFunc(all, func(g GRES) bool { return g.Count <= 0 })
 }
 
-// shareOf returns what the next node of a job gets of each, while inAll is left
-// for it and for behind nodes after it. It subtracts that from inAll.
-func shareOf(each, inAll []GRES, behind int) []GRES {
+// shareOf returns the part of each that the next node of a job gets, if inAll is left for
+// it and for the given number of nodes after it. It subtracts the part from inAll.
+func shareOf(each, inAll []GRES, after int) []GRES {
 	if len(inAll) == 0 {
 		return each
 	}
@@ -39,7 +39,7 @@ func shareOf(each, inAll []GRES, behind int) []GRES {
 	for i := range each {
 		for k := range inAll {
 			if left := &inAll[k]; left.Name == each[i].Name && left.Type == each[i].Type {
-				each[i].Count = min(each[i].Count, max(1, left.Count-int64(behind)))
+				each[i].Count = min(each[i].Count, max(1, left.Count-int64(after)))
 				left.Count -= each[i].Count
 			}
 		}
@@ -47,9 +47,9 @@ func shareOf(each, inAll []GRES, behind int) []GRES {
 	return each
 }
 
-// grab returns the units of each request, times factor, out of have. It reports
-// false if have has too few.
-func grab(have, want []GRES, factor int64) ([]GRES, bool) {
+// allocateGRES returns the units of have that satisfy each request, times factor. It
+// reports false if have has too few, and does not modify have.
+func allocateGRES(have, want []GRES, factor int64) ([]GRES, bool) {
 	have = slices.Clone(have)
 	var out []GRES
 	for _, w := range want {

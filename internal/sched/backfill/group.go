@@ -1,7 +1,7 @@
 package backfill
 
 // decideGroup appends the decisions about the jobs of one group, which start
-// together or not at all. They are decided when the first of them is considered.
+// together or not at all. All are decided when the first of them is considered.
 func (p *planner) decideGroup(out []Decision, jobs []*Job) []Decision {
 	first := len(out)
 	for _, k := range jobs {
@@ -56,7 +56,7 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 	return true
 }
 
-// beginGroup records the nodes that single members of a group require. Components of a
+// beginGroup records the nodes that the members of a group require. Components of a
 // heterogeneous job never share a node.
 func (e *engine) beginGroup(jobs []*Job) {
 	if e.groupNodes == nil {
@@ -86,9 +86,8 @@ func (p *planner) unbook(j *Job, d *Decision) {
 	}
 }
 
-// waitTogether books the earliest instant at which all of the jobs fit, and
-// sets the reasons why they wait. later reports that their start is planned
-// after all others'.
+// waitTogether books the earliest time at which all of the jobs fit, and sets the reasons
+// why they wait. later reports whether their start must be planned after all others'.
 func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 	aside := ""
 	for i, j := range jobs {
@@ -100,7 +99,7 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 		}
 		aside = all[i].Reason + aside
 	}
-	if aside != "" { // the others wait for the one that is set aside
+	if aside != "" { // the others wait for the one that cannot be planned
 		p.explain(jobs, all)
 		return false
 	}
@@ -135,12 +134,13 @@ func (p *planner) explain(jobs []*Job, all []Decision) {
 	}
 }
 
-// mostTries bounds the search for an instant that serves a whole group.
-const mostTries = 256
+// maxTries is the maximum number of times that are tried for a group.
+const maxTries = 256
 
+// reserveTogether books the earliest time at which all of the jobs fit, if there is one.
 func (p *planner) reserveTogether(jobs []*Job, all []Decision) {
 	at := p.now + 1
-	for range mostTries {
+	for range maxTries {
 		next, ok := p.bookAt(jobs, all, at)
 		if !ok {
 			return
@@ -152,8 +152,8 @@ func (p *planner) reserveTogether(jobs []*Job, all []Decision) {
 	}
 }
 
-// bookAt books every job at at. If one fits only later, nothing is booked and
-// that instant is returned. ok is false if one never fits.
+// bookAt books every job at at. If one fits only later, it books nothing and returns that
+// time. ok is false if one never fits.
 func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok bool) {
 	p.beginGroup(jobs)
 	defer clear(p.groupNodes)

@@ -1,7 +1,7 @@
 package backfill
 
-// overLimit returns the reason of the first limit that the job would exceed
-// even with the least that it asks for, or "".
+// overLimit returns the reason of the first limit that the job would exceed even with its
+// minimum request, or "".
 func (e *engine) overLimit(j *Job) string {
 	for _, l := range j.Limits {
 		if e.limitsLeft[l] < e.s.Limits[l].minUsage(j) {
@@ -11,7 +11,7 @@ func (e *engine) overLimit(j *Job) string {
 	return ""
 }
 
-// minUsage returns how much of the limit the job uses at least.
+// minUsage returns the minimum of what the job uses of the limit.
 func (l *Limit) minUsage(j *Job) int64 {
 	nodes := int64(j.fewestNodes())
 	switch l.Quantity {
@@ -36,7 +36,7 @@ func (l *Limit) minUsage(j *Job) int64 {
 	return 1
 }
 
-// count returns how many units of list the limit counts.
+// count returns the number of units in list to which the limit applies.
 func (l *Limit) count(list []GRES) int64 {
 	sum := int64(0)
 	for _, g := range list {
@@ -47,8 +47,8 @@ func (l *Limit) count(list []GRES) int64 {
 	return sum
 }
 
-// drawLimits reduces what is left of the job's limits.
-func (e *engine) drawLimits(j *Job, nodes []Assignment) {
+// consumeLimits subtracts the job's usage from what is left of its limits.
+func (e *engine) consumeLimits(j *Job, nodes []Assignment) {
 	for _, l := range j.Limits {
 		e.limitsLeft[l] -= e.s.Limits[l].usage(j, nodes)
 	}

@@ -2,14 +2,14 @@ package backfill
 
 import "sort"
 
-// longestSimple returns how long a job of a simple shape could run from now on;
-// 0: it cannot start.
+// longestSimple returns the maximum duration of a job of a simple shape that starts now, or
+// 0 if it cannot start.
 func (e *engine) longestSimple(s *requestShape) int64 {
-	if s.class.unsummarized {
+	if s.class.noSummaries {
 		until := s.class.servingUntil(e.first)
 		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.leastNodes }))
 	}
-	lo, hi := e.first, len(e.at) // it serves until slot lo, and not beyond hi
+	lo, hi := e.first, len(e.at) // enough nodes are free up to slot lo, but not beyond hi
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
 		if s.class.servingThroughout(e.first, mid, e.scratch, s.leastNodes) >= s.leastNodes {

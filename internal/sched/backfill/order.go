@@ -13,7 +13,7 @@ func byPriority(jobs []Job) []*Job {
 		priority, submit, id int64
 		at                   int
 	}
-	keys := make([]key, len(jobs)) // what is compared lies side by side
+	keys := make([]key, len(jobs)) // contiguous in memory, unlike the jobs
 	for i := range jobs {
 		keys[i] = key{-jobs[i].Priority, jobs[i].Submit, jobs[i].ID, i}
 	}
@@ -36,7 +36,7 @@ func compareQueueOrder(a, b *Job) int {
 }
 
 // requiredFirst moves the job's required nodes to the front. It reports false
-// if one of them is no candidate.
+// if one of them is not a candidate.
 func (j *Job) requiredFirst(all []candidate) ([]candidate, bool) {
 	if len(j.Required) == 0 {
 		return all, true
@@ -53,8 +53,8 @@ func (j *Job) requiredFirst(all []candidate) ([]candidate, bool) {
 	return append(out, rest...), len(out) == len(j.Required)
 }
 
-// byCapacity returns the candidates with those after the first keep sorted by
-// decreasing capacity.
+// byCapacity returns the candidates sorted by decreasing capacity, except the first keep,
+// which stay in place.
 func byCapacity(all []candidate, keep int) []candidate {
 	out := slices.Clone(all)
 	slices.SortStableFunc(out[keep:], func(a, b candidate) int { return cmp.Compare(b.tasks, a.tasks) })
@@ -67,7 +67,7 @@ func inNodeOrder(chosen []candidate) []candidate {
 	return out
 }
 
-// positionOf returns the position of node i in the machine.
+// positionOf returns the position of node i (see Node.Position).
 func (e *engine) positionOf(i int) int {
 	if e.hasPositions {
 		return e.nodes[i].Position
@@ -75,9 +75,9 @@ func (e *engine) positionOf(i int) int {
 	return i
 }
 
-// inPlaceOrder returns chosen in the order of positions. It does not change
+// inPositionOrder returns chosen in the order of positions. It does not change
 // chosen, and may return it.
-func (e *engine) inPlaceOrder(chosen []candidate) []candidate {
+func (e *engine) inPositionOrder(chosen []candidate) []candidate {
 	if len(chosen) <= 1 {
 		return chosen
 	}

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// pendingJob is a job in the queue's order, with what shows quickly that it
+// pendingJob is a job in the queue, with values by which the planner quickly finds that it
 // cannot start.
 type pendingJob struct {
 	job         *Job
 	shape       *requestShape
-	minDuration int64 // the shortest time it takes
+	minDuration int64 // see Job.minDuration
 	begin       int64
 	partition   int32 // see planner.partitionIndex
 	bound       uint32
-	complex     bool // its shape alone does not decide
+	complex     bool // its shape alone does not decide whether it can start
 }
 
 // pendingQueue is the pending jobs in the queue's order. They are kept in
@@ -30,11 +30,10 @@ type chunk struct {
 	bounds []durationBound
 }
 
-// mostInChunk is the largest number of jobs in a chunk; a larger one is
-// divided.
-const mostInChunk = 1024
+// maxChunk is the maximum number of jobs in a chunk; a larger one is split.
+const maxChunk = 1024
 
-// each yields every job in order. What it yields may be changed in place.
+// each yields every job in order. The yielded jobs may be modified.
 func (l *pendingQueue) each(yield func(*pendingJob) bool) {
 	for _, c := range l.chunks {
 		for i := range c.jobs {
@@ -57,30 +56,29 @@ func (l *pendingQueue) chunksFrom(first int) iter.Seq[chunk] {
 	}
 }
 
-// isLast reports whether no job is behind w.
+// isLast reports whether w is the last job.
 func (l *pendingQueue) isLast(w *pendingJob) bool {
 	c := l.chunks[len(l.chunks)-1]
 	return &c.jobs[len(c.jobs)-1] == w
 }
 
-// add inserts j behind the jobs that come before it and behind other parts of
-// the same array.
+// add inserts j in queue order, after the other parts of the same array.
 func (l *pendingQueue) add(j *Job) (*pendingJob, *durationBound) {
 	if len(l.chunks) == 0 {
 		l.chunks = append(l.chunks, chunk{})
 	}
-	behind := func(w pendingJob, j *Job) int {
+	compare := func(w pendingJob, j *Job) int {
 		if compareQueueOrder(w.job, j) <= 0 {
 			return -1
 		}
 		return 1
 	}
-	c, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return behind(c.jobs[0], j) })
+	c, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return compare(c.jobs[0], j) })
 	in := &l.chunks[c]
-	i, _ := slices.BinarySearchFunc(in.jobs, j, behind)
+	i, _ := slices.BinarySearchFunc(in.jobs, j, compare)
 	in.jobs, in.bounds = slices.Insert(in.jobs, i, pendingJob{job: j}), slices.Insert(in.bounds, i, durationBound{})
 	l.n++
-	if half := len(in.jobs) / 2; len(in.jobs) > mostInChunk {
+	if half := len(in.jobs) / 2; len(in.jobs) > maxChunk {
 		l.chunks = slices.Insert(l.chunks, c+1, in.split(half))
 		if i >= half {
 			c, i = c+1, i-half
@@ -92,10 +90,10 @@ func (l *pendingQueue) add(j *Job) (*pendingJob, *durationBound) {
 
 // split removes the jobs from index at on and returns them.
 func (c *chunk) split(at int) chunk {
-	behind := chunk{slices.Clone(c.jobs[at:]), slices.Clone(c.bounds[at:])}
+	rest := chunk{slices.Clone(c.jobs[at:]), slices.Clone(c.bounds[at:])}
 	clear(c.jobs[at:])
 	c.jobs, c.bounds = c.jobs[:at], c.bounds[:at]
-	return behind
+	return rest
 }
 
 // remove removes j, which must be in the queue.

@@ -13,7 +13,7 @@ func TestPendingQueueKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l pendingQueue
 		var all []*Job
-		for id := range rapid.IntRange(0, 3*mostInChunk).Draw(t, "first") {
+		for id := range rapid.IntRange(0, 3*maxChunk).Draw(t, "first") {
 			all = append(all, &Job{ID: int64(id % 500), Priority: int64(id * 7919 % 13)})
 			l.add(all[id])
 		}

@@ -177,7 +177,7 @@ func TestLimits(t *testing.T) {
 	checkPlan(t, "limits", s, "now n1:1/1", "now n1:2/2", "never (QOSMaxJobsPerUserLimit)", "never (AssocGrpCpuLimit)", "now n1:1/1", "now n2:1/1")
 }
 
-// Components of a group start at one instant, on nodes for all of them.
+// Components of a group start at the same time, on nodes that fit all of them.
 func TestGroupsStartTogether(t *testing.T) {
 	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Allocation: []NodeAllocation{held(1, 0, 4)}}, {ID: 51, End: 80, Allocation: []NodeAllocation{held(0, 0, 1)}}},
 		Pending: []Job{{Group: 9, Tasks: 3}, {Group: 9, CPUsPerTask: 4}, {Group: 8, Duration: 60}, {Group: 8, Duration: 60}, {}}}

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Plan decides about every pending job of s, the most important first:
+// Plan returns a decision about every pending job of s, in order of priority:
 //
-//  1. Jobs that are blocked, or could never run on these nodes, are set aside.
-//  2. A job that fits now, without touching an earlier reservation, starts.
-//  3. Any other gets a reservation at the earliest instant it fits, as long as
-//     there are reservations to give; later jobs plan around it.
-//  4. When all is decided about now, the jobs without a reservation are planned
-//     behind those that have one, if the options say so.
+//  1. Jobs that are blocked, or can never run on these nodes, are skipped.
+//  2. A job starts if it fits now without delaying an earlier reservation.
+//  3. Any other job gets a reservation at the earliest time at which it fits, as
+//     long as the policy allows more reservations. Later jobs do not delay it.
+//  4. After all decisions about now, a start is planned for the jobs without a
+//     reservation, after those that have one, if Policy.PlanAll is set.
 //
 // A job gets its resources for its whole time limit. CPU ids are chosen when a
-// job starts; until then CPUs are counted.
+// job starts; for later starts CPUs are only counted.
 func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workloadOf(s))} }
 
-// planStarts returns the decisions of a plan of which only the starts matter.
+// planStarts returns decisions of which only those that start a job now are complete.
 func (s *Snapshot) planStarts(w workload) []Decision {
 	p := newPlanner(s, w, s.slotting())
 	p.startsOnly = true
@@ -43,7 +43,7 @@ func (s *Snapshot) plan(w workload) []Decision {
 	return out
 }
 
-// decideAll appends the decisions about jobs, which are in the queue's order.
+// decideAll appends the decisions about jobs, which are in queue order.
 func (p *planner) decideAll(out []Decision, jobs []*Job) []Decision {
 	members := p.membersOf // one method value for all jobs
 	var deferred []*Job
@@ -61,13 +61,13 @@ func (p *planner) decideAll(out []Decision, jobs []*Job) []Decision {
 	return out
 }
 
-// defers reports whether j is considered after the queue's other jobs, in the
-// order of time limits, because it can only be backfilled.
+// defers reports whether j is considered after the other jobs of the queue, in the order of
+// time limits, because it can only be backfilled.
 func (p *planner) defers(j *Job) bool {
 	return p.s.Policy.ShortestFirst && p.reservations(j.Partition) <= 0
 }
 
-// slotting returns how a plan of s divides time while it decides about now.
+// slotting returns how a plan of s divides time for the decisions about now.
 func (s *Snapshot) slotting() slotting {
 	if plansSparsely(&s.Policy) && !s.Policy.forceExact && !s.ReservesCores() {
 		return sparseSlots
@@ -75,8 +75,8 @@ func (s *Snapshot) slotting() slotting {
 	return fullSlots
 }
 
-// switchToFullSlots replaces the sparse profile, which decides about now, by
-// one whose slots reach to the last job's start.
+// switchToFullSlots replaces the sparse profile, which was used for the decisions about
+// now, by one whose slots cover all planned starts.
 func (p *planner) switchToFullSlots(out []Decision) {
 	if !p.sparse {
 		return
@@ -100,7 +100,7 @@ func (p *planner) switchToFullSlots(out []Decision) {
 	}
 }
 
-// planLater plans the start of jobs without a reservation, after all others.
+// planLater plans the start of a job or group without a reservation, after all others.
 func (p *planner) planLater(l later, out []Decision) {
 	if l.group != nil {
 		p.reserveTogether(l.group, out[l.at:l.at+len(l.group)])
@@ -121,10 +121,10 @@ func (p *planner) planLater(l later, out []Decision) {
 // planner is the state of one planning run.
 type planner struct {
 	*engine
-	reserved         []int          // reservations given, by partition index
-	partitionIndexes map[int]int32  // of partitions
-	stopped          bool           // nothing more may start (no backfill)
-	decidedGroups    map[int64]bool // decided
+	reserved         []int          // number of reservations, by partition index
+	partitionIndexes map[int]int32  // by Job.Partition
+	stopped          bool           // no further job may start now (Policy.NoBackfill)
+	decidedGroups    map[int64]bool // by Job.Group
 	later            []later
 
 	membersByGroup map[int64][]*Job // by Job.Group; nil: not computed yet
@@ -143,8 +143,7 @@ func newPlanner(s *Snapshot, w workload, how slotting) *planner {
 	return &planner{engine: newEngine(s, w, how), partitionIndexes: map[int]int32{}, decidedGroups: map[int64]bool{}}
 }
 
-// reservations returns how many more reservations the jobs of the partition may
-// get.
+// reservations returns how many more reservations jobs of the partition may get.
 func (p *planner) reservations(partition int) int {
 	most := p.s.Policy.Reservations
 	if most <= 0 {
@@ -177,7 +176,7 @@ func (p *planner) decideJob(out []Decision, j *Job, members func(group int64) []
 	return p.decideGroup(out, members(j.Group))
 }
 
-// MaxCopyReservations is how many copies of one job get reservations.
+// MaxCopyReservations is the maximum number of copies of a job that get reservations.
 const MaxCopyReservations = 20
 
 // decideCopies appends decisions about a job and its copies, until further
@@ -200,7 +199,7 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 	return out
 }
 
-// decide returns the decision about one job and books what the job gets.
+// decide returns the decision about one job and books the resources that the job gets.
 func (p *planner) decide(j *Job) Decision {
 	d := Decision{ID: j.ID, Duration: j.Duration}
 	if d.Reason = p.ineligibleReason(j); d.Reason != "" {
@@ -216,7 +215,7 @@ func (p *planner) decide(j *Job) Decision {
 	return d
 }
 
-// ineligibleReason returns why a job is not considered at all, or "".
+// ineligibleReason returns the reason why a job is not considered at all, or "".
 func (p *planner) ineligibleReason(j *Job) string {
 	switch {
 	case j.Blocked != "":
@@ -237,7 +236,7 @@ func (j *Job) minDuration() int64 {
 
 // startNow starts the job if it fits, with a shorter time limit if the job
 // accepts one. It returns the reason of a limit that the job would exceed with
-// its nodes, which may be more than it asks for.
+// its nodes, which may be more than it requested.
 func (p *planner) startNow(j *Job, d *Decision) (over string) {
 	for n := range j.choices() {
 		s := p.shapeOf(j, n)
@@ -256,14 +255,14 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 		}
 		d.StartNow, d.Start, d.Choice = true, p.now, n
 		p.book(j, d)
-		p.drawLimits(j, d.Nodes)
+		p.consumeLimits(j, d.Nodes)
 		return ""
 	}
 	return over
 }
 
 // exceededLimit returns the reason of the first limit that the job exceeds with these
-// nodes; "": none.
+// nodes, or "".
 func (e *engine) exceededLimit(j *Job, nodes []Assignment) string {
 	for _, l := range j.Limits {
 		if e.limitsLeft[l] < e.s.Limits[l].usage(j, nodes) {
@@ -298,8 +297,8 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 	return nil
 }
 
-// extendDuration returns how long the job can have the nodes from now on, up to
-// its time limit.
+// extendDuration returns how long the job can use the nodes from now on, up to its time
+// limit.
 func (e *engine) extendDuration(j *Job, reservation string, nodes []Assignment) int64 {
 	lo, hi := j.minDuration(), j.Duration
 	if j.Deadline > 0 {
@@ -315,8 +314,7 @@ func (e *engine) extendDuration(j *Job, reservation string, nodes []Assignment) 
 	return hi
 }
 
-// slotHolds reports whether the nodes have the assigned resources free in slot
-// at.
+// slotHolds reports whether the assigned resources are free on the nodes in slot at.
 func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at int) bool {
 	in := interval{at, at + 1, e.at[at], e.slotEnd(at)}
 	for i := range nodes {
@@ -371,14 +369,14 @@ func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
 	}
 }
 
-// stops reports whether no job behind j, which waits, may start: without
-// backfill that is so unless j may not start yet or never can.
+// stops reports whether j, which waits, keeps all later jobs from starting: without
+// backfill it does, unless it may not start yet or can never run.
 func (p *planner) stops(j *Job) bool {
 	return p.s.Policy.NoBackfill && j.Begin <= p.now && p.neverRunnable(j) == ReasonNone
 }
 
-// plannable reports whether a start can be planned for a job that waits for
-// this reason.
+// plannable reports whether a start can be planned for a job that waits for the given
+// reason.
 func (p *planner) plannable(reason string) bool {
 	switch reason {
 	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReservation, ReasonReservedForOthers:
@@ -401,13 +399,13 @@ func (p *planner) reserve(j *Job, d *Decision) {
 	}
 }
 
-// book takes the job's resources out of the profile.
+// book subtracts the job's resources from the profile.
 func (e *engine) book(j *Job, d *Decision) {
 	c := e.claim(j, d)
 	e.occupy(&c, 1)
 }
 
-// claim returns the claim of a job that was decided as d says.
+// claim returns the claim of a job for which d was decided.
 func (e *engine) claim(j *Job, d *Decision) claim {
 	in := j.reservation(d.Choice)
 	return claim{

@@ -226,7 +226,7 @@ func TestCopies(t *testing.T) {
 }
 
 // A job that fits only on reserved nodes has ReasonReservedForOthers and is planned
-// after the reservation; the jobs behind it have reasons of their own.
+// after the reservation; the jobs after it have reasons of their own.
 func TestKeptForOthers(t *testing.T) {
 	var first NodeSet
 	first.Add(0)

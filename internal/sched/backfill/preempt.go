@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Victims returns the running jobs that must end for j to start at Now, out of
-// candidates, which are in the order of preemption. It returns nil if j can
-// start without, or cannot start even if all of them end. It takes the shortest
-// prefix that is enough, and spares those of it that are not needed.
+// Victims returns the jobs, among the running jobs candidates in preemption order, that
+// must end for j to start at Now. It returns nil if j can start without preemption, or
+// cannot start even if all candidates end. It takes the shortest sufficient prefix of
+// candidates, and reprieves those that are not needed.
 func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if len(candidates) == 0 {
 		return nil
@@ -17,7 +17,7 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if t.fits(nil) || !t.fits(candidates) {
 		return nil
 	}
-	few, enough := 0, len(candidates) // few victims are too few
+	few, enough := 0, len(candidates) // few victims do not suffice, enough do
 	for few+1 < enough {
 		if mid := (few + enough) / 2; t.fits(candidates[:mid]) {
 			enough = mid
@@ -26,8 +26,8 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 		}
 	}
 	victims := slices.Clone(candidates[:enough])
-	// The most important victim is spared first.
-	for i := enough - 1; i >= max(0, enough-mostSpared); i-- {
+	// The most important victim is reprieved first.
+	for i := enough - 1; i >= max(0, enough-maxReprieves); i-- {
 		if fewer := slices.Delete(slices.Clone(victims), i, i+1); t.fits(fewer) {
 			victims = fewer
 		}
@@ -38,17 +38,17 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	return victims
 }
 
-// mostSpared bounds how many victims are tested for being spared.
-const mostSpared = 64
+// maxReprieves is the maximum number of victims for which a reprieve is tried.
+const maxReprieves = 64
 
 // trial tests whether a job would start now if it were the only pending job and
 // some running jobs had ended.
 type trial struct {
 	s       *Snapshot
 	j       Job
-	queue   *Queue // nil where Snapshot.Incremental is false
+	queue   *Queue // nil if Snapshot.Incremental is false
 	runs    map[int64]*Running
-	removed map[int64]bool // not in queue
+	removed map[int64]bool // running jobs that were removed from queue
 }
 
 func (s *Snapshot) newTrial(j *Job) *trial {
@@ -66,8 +66,8 @@ func (s *Snapshot) newTrial(j *Job) *trial {
 	return t
 }
 
-// fits reports whether the job would start without the running jobs gone. It
-// costs what the list differs by from that of the last call.
+// fits reports whether the job would start if the running jobs gone had ended. Its cost is
+// proportional to the difference from the list of the last call.
 func (t *trial) fits(gone []int64) bool {
 	if t.queue == nil {
 		return t.plan(gone)
@@ -87,7 +87,7 @@ func (t *trial) fits(gone []int64) bool {
 	return len(t.queue.Decide(t.s.Now)) > 0
 }
 
-// plan answers fits by a full plan.
+// plan is fits with a full plan.
 func (t *trial) plan(gone []int64) bool {
 	one := *t.s
 	one.Running = make([]Running, 0, len(t.s.Running))
@@ -101,8 +101,8 @@ func (t *trial) plan(gone []int64) bool {
 }
 
 // Victims is Snapshot.Victims at now for a pending job of the queue, while the
-// jobs of started have just started. It returns nil for a job that may not
-// start.
+// jobs of started have just started. It returns nil for a job that must not
+// start yet.
 func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []int64 {
 	if w := q.jobsByID[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// occupant returns a running job with so many CPUs of one node, the first free.
+// occupant returns a running job with the given number of CPUs, the first free ones, of one
+// node.
 func occupant(id int64, node, from, cpus int) Running {
 	r := Running{ID: id, End: Forever, Allocation: []NodeAllocation{{Node: node}}}
 	r.Allocation[0].CPUs.AddRange(from, from+cpus)

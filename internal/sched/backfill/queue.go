@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Queue decides, event by event, which jobs start now, exactly as Snapshot.Plan
-// would decide about the same jobs. It keeps the free resources and the queue's
-// order between events, so that an event costs what it changes (see
-// Snapshot.Incremental). Where every job gets a reservation it keeps the free
-// resources only, and where it cannot keep these exactly (see Queue.slotting) it
-// makes a full plan. Not safe for concurrent use.
+// Queue decides which jobs start now, exactly as Snapshot.Plan would decide about the same
+// jobs. It keeps the free resources and the order of the queue between events, so that the
+// cost of an event depends on what changes (see Snapshot.Incremental). If every job gets a
+// reservation, it keeps only the free resources; if it cannot keep these exactly (see
+// Queue.slotting), it makes a full plan. It is not safe for concurrent use.
 type Queue struct {
 	base          Snapshot // without jobs; Nodes may be shared with a snapshot
 	shared        bool
@@ -20,20 +19,20 @@ type Queue struct {
 	pending       pendingQueue
 	jobsByID      map[int64][]*Job
 	running       map[int64]*Running
-	userExclusive int         // jobs that share nodes with their own user's only
-	sharers       map[int]int // jobs, by how many may share CPUs with them
+	userExclusive int         // number of jobs with UserExclusive
+	sharers       map[int]int // number of jobs, by how many may have the same CPU
 	open          bool        // the last cycle can be resumed
-	submitted     int         // jobs at the end of the queue, since the last cycle
-	timed         int         // jobs that may start only because time passes
+	submitted     int         // jobs added to the end of the queue since the last cycle
+	timed         int         // number of jobs for which Job.isTimed is true
 	out           []Decision
-	backfilled    int           // of out, those that start before others
-	deferred      []*pendingJob // by the policy
+	backfilled    int           // number of jobs in out that start before jobs ahead of them
+	deferred      []*pendingJob // see planner.defers
 	skipped       bool          // some job considered so far does not start
 	one           []Decision    // scratch
 }
 
-// Incremental reports whether a Queue decides about changes of s without a plan
-// of the whole queue.
+// Incremental reports whether a Queue handles changes of s without a plan of the whole
+// queue.
 func (s *Snapshot) Incremental() bool {
 	return plansSparsely(&s.Policy) && !s.ReservesCores()
 }
@@ -156,8 +155,7 @@ func (q *Queue) countJob(j *Job, by int) {
 	q.count(j.UserExclusive, j.sharers(), by)
 }
 
-// count updates the counts of jobs that decide which amounts the engine
-// accounts for.
+// count updates the counts of jobs that determine which properties the engine accounts for.
 func (q *Queue) count(userExclusive bool, sharers, by int) {
 	if userExclusive {
 		q.userExclusive += by
@@ -181,8 +179,8 @@ func (q *Queue) count(userExclusive bool, sharers, by int) {
 		e.oversubscribes && e.minSharers != least
 }
 
-// mostShapes bounds the memory used for request shapes without jobs.
-const mostShapes = 4096
+// maxShapes limits the memory for request shapes without jobs.
+const maxShapes = 4096
 
 // renew replaces the engine.
 func (q *Queue) renew(now int64, how slotting) {
@@ -196,20 +194,13 @@ func (q *Queue) renew(now int64, how slotting) {
 	}
 }
 
-// setBound sets what shows quickly that the job cannot start.
+// setBound sets the values by which the planner quickly finds that the job cannot start.
 func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	j := w.job
-	w.shape, w.minDuration, w.begin, w.partition = q.planner.shapeOf(
-		j,
-		0,
-	), j.minDuration(), j.Begin, q.planner.partitionIndex(
-		j.Partition,
-	)
-	w.complex, w.bound = len(j.Alternatives) > 0 ||
-		j.Group != 0, q.planner.shapeBounds.indexOf(
-		w.shape.number,
-		w.partition,
-	)
+	w.shape, w.minDuration, w.begin = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin
+	w.partition = q.planner.partitionIndex(j.Partition)
+	w.complex = len(j.Alternatives) > 0 || j.Group != 0
+	w.bound = q.planner.shapeBounds.indexOf(w.shape.number, w.partition)
 	switch {
 	case w.complex:
 		*h = durationBound{0, w.bound}
@@ -229,7 +220,7 @@ func (q *Queue) Decide(now int64) []Decision {
 		q.closeCycle()
 		return q.decideFully(now)
 	}
-	if q.stale || len(q.planner.shapes) > mostShapes+2*q.pending.n {
+	if q.stale || len(q.planner.shapes) > maxShapes+2*q.pending.n {
 		q.renew(now, how)
 	}
 	first := 0
@@ -271,7 +262,7 @@ func (q *Queue) decideInOrder(first int) {
 			switch {
 			case !p.defers(w.job):
 				q.decide(w)
-			case !p.hopeless(w):
+			case !p.cannotStart(w):
 				q.deferred = append(q.deferred, w)
 			}
 		}
@@ -300,7 +291,7 @@ func (q *Queue) decideFully(now int64) []Decision {
 // decide decides about one job that may start.
 func (q *Queue) decide(w *pendingJob) {
 	p := q.planner
-	if p.hopeless(w) {
+	if p.cannotStart(w) {
 		q.skipped = true
 		return
 	}
@@ -319,11 +310,11 @@ func (q *Queue) decide(w *pendingJob) {
 	}
 }
 
-// Backfilled returns how many of the jobs that Decide last returned start
-// before jobs ahead of them.
+// Backfilled returns how many jobs of the last result of Decide start before jobs ahead of
+// them.
 func (q *Queue) Backfilled() int { return q.backfilled }
 
-// members lists the jobs of a group in the queue's order.
+// members returns the jobs of a group in queue order.
 func (q *Queue) members(group int64) (jobs []*Job) {
 	for w := range q.pending.each {
 		if w.job.Group == group {
@@ -333,9 +324,9 @@ func (q *Queue) members(group int64) (jobs []*Job) {
 	return jobs
 }
 
-// hopeless reports whether it is known without a search that the job neither
-// starts now nor gets a reservation.
-func (p *planner) hopeless(w *pendingJob) bool {
+// cannotStart reports whether it is known, without a search, that the job neither starts
+// now nor gets a reservation.
+func (p *planner) cannotStart(w *pendingJob) bool {
 	switch {
 	case w.complex:
 		return false
@@ -353,8 +344,8 @@ func (p *planner) hopeless(w *pendingJob) bool {
 // unknown marks a shape whose longest duration has not been computed.
 const unknown = -1
 
-// boundDuration returns an upper bound of how long a job of the shape could run
-// from now on; 0: it cannot start. The bound only decreases within a cycle.
+// boundDuration returns an upper bound for the duration of a job of the shape that starts
+// now, or 0 if it cannot start. The bound only decreases within a cycle.
 func (e *engine) boundDuration(s *requestShape) int64 {
 	may := Forever
 	switch {
@@ -370,8 +361,8 @@ func (e *engine) boundDuration(s *requestShape) int64 {
 	return may
 }
 
-// Snapshot returns the queue at now for a full plan, which may be made
-// concurrently with changes of the Queue.
+// Snapshot returns the queue at now for a full plan. It remains valid, and may be used
+// concurrently, while the Queue changes.
 func (q *Queue) Snapshot(now int64) *QueueSnapshot {
 	q.shared = true
 	f := &QueueSnapshot{s: q.base, w: q.work()}
@@ -388,11 +379,11 @@ func (q *Queue) work() workload {
 	return w
 }
 
-// QueueSnapshot is a queue at one instant. Safe for concurrent use.
+// QueueSnapshot is a Queue at a point in time. It is safe for concurrent use.
 type QueueSnapshot struct {
 	s Snapshot
 	w workload
 }
 
-// Plan decides about every job, as Snapshot.Plan does.
+// Plan returns a decision about every job, as Snapshot.Plan does.
 func (f *QueueSnapshot) Plan() Plan { return Plan{Decisions: f.s.plan(f.w)} }

@@ -37,7 +37,7 @@ func newEvents(t *rapid.T) *events {
 func drawPolicy(t *rapid.T, planAll bool) Policy {
 	p := rapid.SampledFrom([]Policy{EASY(), SJBF(), FCFS(), Conservative()}).Draw(t, "policy")
 	if p.Reservations > 0 {
-		p.Reservations = rapid.SampledFrom([]int{1, 2, 5, mostSparse + 1}).Draw(t, "reservations")
+		p.Reservations = rapid.SampledFrom([]int{1, 2, 5, maxSparse + 1}).Draw(t, "reservations")
 	}
 	p.PlanAll = planAll
 	return p

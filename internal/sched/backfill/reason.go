@@ -1,15 +1,15 @@
 package backfill
 
-// reason returns why a job that could run does not run now, as Slurm names it
-// (squeue(1)): Resources for the first of its partition, Priority for those
-// behind it, ReasonReservedForOthers where advance reservations take the nodes.
+// reason returns Slurm's reason (squeue(1)) why a job that could run does not run now:
+// Resources for the first of its partition, Priority for the others, and
+// ReasonReservedForOthers if advance reservations keep the nodes.
 func (e *engine) reason(j *Job) string {
 	switch {
 	case j.Begin > e.now:
 		return ReasonBeginTime
 	case e.awaitsReservation(j):
 		return ReasonReservation
-	case len(e.s.AdvanceReservations) > 0 && e.keptByReservations(j):
+	case len(e.s.AdvanceReservations) > 0 && e.blockedByReservations(j):
 		return ReasonReservedForOthers
 	case e.waitingPartitions[j.Partition]:
 		return ReasonPriority

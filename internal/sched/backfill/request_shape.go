@@ -2,8 +2,7 @@ package backfill
 
 import "fmt"
 
-// shapeKey decides where a job could run. Jobs with equal keys differ only in
-// time.
+// shapeKey identifies a request shape: jobs with equal keys differ only in time.
 type shapeKey struct {
 	eligible                                          *NodeSet
 	reservation                                       string
@@ -14,34 +13,34 @@ type shapeKey struct {
 	switches, segment                                 int32
 	segments                                          SegmentLayout
 	exact, overcommit, allMemory, exclusive           bool
-	oneThread, contiguous, wide, narrow               bool
-	spread                                            CoreDistribution
-	user                                              int64 // where it matters
+	noMultithread, contiguous, spreadJob, useMinNodes bool
+	coreDistribution                                  CoreDistribution
+	user                                              int64 // only if engine.tracksOwners
 	userExclusive                                     bool
-	rest                                              string // what does not compare otherwise
+	lists                                             string // GRES, required nodes and other lists, formatted
 }
 
-// requestShape is what jobs with equal keys share. It is tried once for all of
-// them.
+// requestShape is the part of a request that jobs with equal keys share, with results of
+// searches that are valid for all of them.
 type requestShape struct {
 	Job                  // one of them
-	leastNodes     int   // nodes
-	leastTotalCPUs int32 // CPUs in all
+	leastNodes     int   // minimum number of nodes
+	leastTotalCPUs int32 // minimum number of CPUs on all nodes together
 	class          *demandClass
 	dominance      *dominanceGroup
-	classDecides   bool // the class says all there is to say of a node
-	simple         bool // any fewest nodes of the class will do
+	classDecides   bool // every node that satisfies the class can run the job's minimum
+	simple         bool // any leastNodes nodes of the class can run the job
 	gres           []GRES
 	verdict        string        // of neverRunnable
-	fullShape      *requestShape // the same in the engine that plans all jobs
+	fullShape      *requestShape // the same shape in the engine with full slots
 	verdictEpoch   int           // engine.verdictEpoch of verdict
-	// feasibleFor is a duration for which nothing keeps the shape from running now,
-	// infeasibleFor one for which something does (0: none is known).
+	// feasibleFor is a duration for which advance reservations do not keep the shape from
+	// running now, infeasibleFor one for which they do (0: none is known).
 	feasibleFor, infeasibleFor int64
 
 	number int32 // index in engine.maxDurations
 
-	// refused is the shortest duration that cannot start now, in epoch.
+	// refused is the shortest duration that is known not to start now, valid in epoch.
 	refused int64
 	epoch   int
 }
@@ -54,7 +53,7 @@ func (e *engine) shapeOf(j *Job, choice int) *requestShape {
 	return e.lastShape.shape
 }
 
-// shapeLookup is the last shape that was looked up; lookups repeat.
+// shapeLookup caches the last shape that was looked up, as lookups repeat.
 type shapeLookup struct {
 	job    *Job
 	choice int
@@ -67,43 +66,41 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 		eligible = j.Alternatives[choice-1]
 	}
 	k := shapeKey{
-		eligible:    eligible,
-		reservation: j.reservation(choice),
-		minNodes:    int32(j.MinNodes),
-		maxNodes:    int32(j.MaxNodes),
-		tasks:       int32(j.Tasks),
-		perNode:     int32(j.TasksPerNode),
-		cpus:        int32(j.CPUsPerTask),
-		minCPUs:     int32(j.MinCPUs),
-		memPerNode:  j.MemPerNode,
-		memPerCPU:   j.MemPerCPU,
-		sockets:     int16(j.SocketsPerNode),
-		cores:       int16(j.CoresPerSocket),
-		threads:     int16(j.ThreadsPerCore),
-		perSocket: int16(
-			j.TasksPerSocket,
-		),
-		perCore:       int16(j.TasksPerCore),
-		share:         int16(j.sharers()),
-		switches:      int32(j.Switches),
-		segment:       int32(j.Segment),
-		segments:      j.SegmentLayout,
-		exact:         j.ExactPerNode,
-		overcommit:    j.Overcommit,
-		allMemory:     j.AllMemory,
-		exclusive:     j.Exclusive,
-		oneThread:     j.NoMultithread,
-		contiguous:    j.Contiguous,
-		wide:          j.SpreadJob,
-		narrow:        j.UseMinNodes,
-		spread:        j.CoreDistribution,
-		userExclusive: j.UserExclusive,
+		eligible:         eligible,
+		reservation:      j.reservation(choice),
+		minNodes:         int32(j.MinNodes),
+		maxNodes:         int32(j.MaxNodes),
+		tasks:            int32(j.Tasks),
+		perNode:          int32(j.TasksPerNode),
+		cpus:             int32(j.CPUsPerTask),
+		minCPUs:          int32(j.MinCPUs),
+		memPerNode:       j.MemPerNode,
+		memPerCPU:        j.MemPerCPU,
+		sockets:          int16(j.SocketsPerNode),
+		cores:            int16(j.CoresPerSocket),
+		threads:          int16(j.ThreadsPerCore),
+		perSocket:        int16(j.TasksPerSocket),
+		perCore:          int16(j.TasksPerCore),
+		share:            int16(j.sharers()),
+		switches:         int32(j.Switches),
+		segment:          int32(j.Segment),
+		segments:         j.SegmentLayout,
+		exact:            j.ExactPerNode,
+		overcommit:       j.Overcommit,
+		allMemory:        j.AllMemory,
+		exclusive:        j.Exclusive,
+		noMultithread:    j.NoMultithread,
+		contiguous:       j.Contiguous,
+		spreadJob:        j.SpreadJob,
+		useMinNodes:      j.UseMinNodes,
+		coreDistribution: j.CoreDistribution,
+		userExclusive:    j.UserExclusive,
 	}
 	if e.tracksOwners {
 		k.user = j.User
 	}
 	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.ConstraintCounts)+len(j.Licenses) > 0 {
-		k.rest = fmt.Sprint(j.GRES, j.GRESTotal, j.GRESPerTask, j.Required, j.Licenses, j.ConstraintCounts)
+		k.lists = fmt.Sprint(j.GRES, j.GRESTotal, j.GRESPerTask, j.Required, j.Licenses, j.ConstraintCounts)
 	}
 	if s, ok := e.shapes[k]; ok {
 		return s
@@ -144,7 +141,7 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	case s.AllMemory:
 		nd.memory = allMemory
 	case s.MemPerCPU > 0 && (s.Exclusive || e.multithreaded):
-		exactly = false // more CPUs than the least may come with more memory
+		exactly = false // with more CPUs than the minimum the job gets more memory
 	}
 	if s.sharers() > 1 {
 		nd.cpus = 0
@@ -160,8 +157,8 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	s.simple = s.classDecides && plain && s.tasksWanted(s.leastNodes) == s.leastNodes*each
 }
 
-// classFor returns the class of a demand; same is false if the class asks for
-// less. It returns nil if the engine has no classes.
+// classFor returns the class of a demand; same is false if the demand of the class is
+// smaller. It returns nil if the engine has no classes.
 func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool) {
 	if e.exact {
 		return nil, true
@@ -173,7 +170,7 @@ func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool
 				return c, nd == full
 			}
 		}
-		if len(e.classes) < e.mostClasses()*(less+1)/2 || less == 3 {
+		if len(e.classes) < e.maxClasses()*(less+1)/2 || less == 3 {
 			break
 		}
 		switch less {
@@ -190,7 +187,7 @@ func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool
 	return c, nd == full
 }
 
-// powerOfTwo returns the largest power of two that is not above n.
+// powerOfTwo returns the largest power of two that is at most n, or n if n is less than 1.
 func powerOfTwo(n int32) int32 {
 	p := int32(1)
 	for p <= n/2 {

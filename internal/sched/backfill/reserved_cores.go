@@ -5,22 +5,20 @@ import (
 	"slices"
 )
 
-// Some advance reservations take only CPUs of a node. Other jobs find so many
-// CPUs less there; the reservation's own jobs may use these, less those that
-// such jobs have.
+// Some advance reservations have only some CPUs of a node. For other jobs these CPUs are
+// not free; the reservation's own jobs may use those that none of them has yet.
 
-// reservedCores is the CPUs that one advance reservation takes of one node. The
-// row is how many of them the reservation's own jobs leave free, in each slot
-// of the reservation.
+// reservedCores is the CPUs that an advance reservation has of a node. The row is the
+// number of them that the reservation's own jobs leave free, in each slot of the
+// reservation.
 type reservedCores struct {
-	block int // index in Snapshot.AdvanceReservations
+	index int // in Snapshot.AdvanceReservations
 	row   int
 	set   CPUSet
 }
 
-// ReservesCores reports whether some advance reservation takes only CPUs of a
-// node. Such a snapshot is planned on an exact profile, and a Queue plans it as
-// a whole.
+// ReservesCores reports whether some advance reservation has only some CPUs of a node.
+// Such a snapshot is planned on an exact profile, and a Queue makes a full plan of it.
 func (s *Snapshot) ReservesCores() bool {
 	return slices.ContainsFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 })
 }
@@ -32,7 +30,7 @@ func (e *engine) initReservedCores(s *Snapshot) {
 			if i < len(e.nodes) {
 				e.nodes[i].reservedCores = append(
 					e.nodes[i].reservedCores,
-					reservedCores{block: b, set: s.AdvanceReservations[b].Cores[i]},
+					reservedCores{index: b, set: s.AdvanceReservations[b].Cores[i]},
 				)
 				e.hasReservedCores = true
 			}
@@ -47,7 +45,7 @@ func (e *engine) fillReservedCores() {
 	}
 	for i := range e.nodes {
 		for _, k := range e.nodes[i].reservedCores {
-			b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
+			b, row := &e.s.AdvanceReservations[k.index], e.row(k.row)
 			for s := range e.at {
 				row[s] = 0
 				if b.Start < e.slotEnd(s) && b.End > e.at[s] {
@@ -58,13 +56,13 @@ func (e *engine) fillReservedCores() {
 	}
 }
 
-// drawReservedCores books CPUs of the node for a job of the reservation.
-func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32, from, to int) {
+// bookReservedCores books CPUs of the node for a job of the reservation.
+func (e *engine) bookReservedCores(n *nodeState, reservation string, cpus int32, from, to int) {
 	if reservation == "" {
 		return
 	}
 	for _, k := range n.reservedCores {
-		if e.s.AdvanceReservations[k.block].Name == reservation {
+		if e.s.AdvanceReservations[k.index].Name == reservation {
 			e.add(k.row, from, to, -cpus)
 		}
 	}
@@ -76,7 +74,7 @@ func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	free := e.v[n.first*e.stride+s]
 	own, bound := int32(0), false
 	for _, k := range n.reservedCores {
-		b, left := &e.s.AdvanceReservations[k.block], max(0, e.v[k.row*e.stride+s])
+		b, left := &e.s.AdvanceReservations[k.index], max(0, e.v[k.row*e.stride+s])
 		switch {
 		case b.Start >= e.slotEnd(s) || b.End <= e.at[s]:
 		case reservation != "" && b.Name == reservation:
@@ -91,7 +89,7 @@ func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	return free
 }
 
-// cpusThrough returns the least of cpusIn in the interval.
+// cpusThrough returns the minimum of cpusIn in the interval.
 func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int32 {
 	if len(n.reservedCores) == 0 {
 		return e.minimum(n.first, in.from, in.to)
@@ -103,12 +101,12 @@ func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int3
 	return least
 }
 
-// forbidden returns the CPUs of the node that a job of the reservation may not
-// have from now until end.
+// forbidden returns the CPUs of the node that a job of the reservation must not have
+// between now and end.
 func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
 	own, bound := CPUSet{}, false
 	for _, k := range n.reservedCores {
-		switch b := &e.s.AdvanceReservations[k.block]; {
+		switch b := &e.s.AdvanceReservations[k.index]; {
 		case b.Start >= end || b.End <= e.now:
 		case reservation != "" && b.Name == reservation:
 			if b.Start <= e.now {

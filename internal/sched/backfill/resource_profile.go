@@ -2,19 +2,19 @@ package backfill
 
 import "slices"
 
-// resourceProfile is amounts over time: a row for each resource, a column for
-// each time slot. Slot i is [at[i], at[i+1]); the last has no end.
+// resourceProfile is the free amounts of resources over time: a row for each resource, a
+// column for each time slot. Slot i is [at[i], at[i+1]); the last slot has no end.
 //
-// An exact profile gets a boundary wherever something begins or ends. One that
-// is not exact has fixed slots, and what ends within a slot counts until the
-// slot's end: nothing is ever over-committed by that, only planned a little
-// later than it could be.
+// An exact profile gets a boundary at each start and end of a job or reservation. An
+// inexact one has fixed slots, and a job that ends within a slot is counted until the end
+// of the slot. Resources are thus never over-committed, but a job may be planned a little
+// later than it could start.
 type resourceProfile struct {
 	at     []int64
 	exact  bool
 	rows   int
-	stride int // columns that there is room for
-	v      []int32
+	stride int     // capacity of a row, in columns
+	v      []int32 // row by row
 }
 
 func newResourceProfile(at []int64, rows int, exact bool, room int) resourceProfile {
@@ -58,7 +58,7 @@ func (s *resourceProfile) slotFrom(t int64) int {
 	return i + 1
 }
 
-// splitAt returns slotFrom(t), after an exact profile got a boundary at t.
+// splitAt returns slotFrom(t). It first adds a boundary at t if the profile is exact.
 func (s *resourceProfile) splitAt(t int64) int {
 	i := s.slotFrom(t)
 	if s.exact && t != Forever && i > 0 && (i == len(s.at) || s.at[i] != t) {
@@ -67,8 +67,8 @@ func (s *resourceProfile) splitAt(t int64) int {
 	return i
 }
 
-// insert makes a boundary at t, which becomes slot i. Its amounts are those of
-// the slot before it.
+// insert adds a boundary at t, the beginning of the new slot i. The amounts of the slot are
+// those of the slot before it.
 func (s *resourceProfile) insert(i int, t int64) {
 	if len(s.at) == s.stride {
 		s.grow()

@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// candidate is one node that could serve a job in some interval.
+// candidate is a node that can run tasks of a job in some interval.
 type candidate struct {
 	node  int
 	offer offer
-	tasks int // largest number of tasks it can run, at least 1
+	tasks int // maximum number of tasks it can run, at least 1
 }
 
-// offer is what a node can give for the whole of one interval.
+// offer is the resources of a node that are free throughout an interval.
 type offer struct {
 	cpus   int
 	memory int64
 	gres   []GRES
-	whole  bool // no other job is there
+	whole  bool // no other job has resources of the node
 }
 
 // interval is a range of slots, and the time that a job would run in it.
@@ -93,7 +93,7 @@ func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
 	return out
 }
 
-// candidatesOfClass returns the nodes in e.scratch that serve the job.
+// candidatesOfClass returns the nodes in e.scratch that can run tasks of the job.
 func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
 	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
@@ -119,7 +119,7 @@ func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candi
 	return all
 }
 
-// candidatesOfAll returns the nodes that serve the job, for an engine without
+// candidatesOfAll returns the nodes that can run tasks of the job, for an engine without
 // classes.
 func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
@@ -140,20 +140,20 @@ func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candida
 	return all
 }
 
-// takesFirstFit reports whether the first nodes that are enough are chosen.
+// takesFirstFit reports whether the first sufficient nodes are chosen.
 func (e *engine) takesFirstFit(s *requestShape) bool {
 	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
 		(e.topology == nil || s.leastNodes == 1)
 }
 
-// seeksSingleNode reports whether the search continues, after enough nodes were
-// found, for a node that serves the job alone. Starts in the future are not
-// that exact: they are planned again.
+// seeksSingleNode reports whether the search continues, after enough nodes were found, for
+// a single node that can run the whole job. For later starts it does not, because they are
+// planned again.
 func (e *engine) seeksSingleNode(s *requestShape, in interval) bool {
 	return in.start <= e.now+1 && s.prefersOne()
 }
 
-// appendCandidate adds node i to the candidates if it serves the job.
+// appendCandidate adds node i to the candidates if it can run tasks of the job.
 func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int, in interval) []candidate {
 	n := &e.nodes[i]
 	if owner, owned := e.groupNodes[i]; owned && owner != j.ID {
@@ -161,12 +161,12 @@ func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int
 	}
 	cpus := e.cpusThrough(n, s.Reservation, in)
 	if len(n.reservedCores) > 0 && s.sharers() > 1 {
-		return all // the owners of shared CPUs could not be told apart
+		return all // it is not known which reservation's jobs have the shared CPUs
 	}
 	if s.sharers() <= 1 && cpus < s.leastCPUs() {
 		return all
 	}
-	if (len(n.blocks) > 0 || s.Reservation != "") && e.blocked(i, s.Reservation, in.start, in.end) {
+	if (len(n.reservationIndexes) > 0 || s.Reservation != "") && e.blocked(i, s.Reservation, in.start, in.end) {
 		return all
 	}
 	nd := nodeDemand{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
@@ -180,7 +180,7 @@ func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int
 	return all
 }
 
-// offer returns what the node has throughout the interval.
+// offer returns the resources of the node that are free throughout the interval.
 func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) offer {
 	o := offer{cpus: max(0, cpus), whole: cpus >= int(n.cpus)}
 	o.memory = int64(e.minimum(n.first+1, in.from, in.to))
@@ -196,7 +196,7 @@ func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) off
 	return o
 }
 
-// sharedOffer returns how many CPUs one more sharing job could have.
+// sharedOffer returns how many CPUs another sharing job can have.
 func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
 	used, free := e.row(e.shareRow(n)), e.row(n.first)
 	least := int(n.cpus)
@@ -207,7 +207,8 @@ func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
 	return max(0, min(least, int(n.cpus)))
 }
 
-// userAllowed reports whether the users of the node's other jobs allow the job.
+// userAllowed reports whether the job may run beside the other jobs of the node, given
+// their users.
 func (e *engine) userAllowed(n *nodeState, j *Job, in interval) bool {
 	me := e.userNumber(j.User)
 	for _, o := range e.row(e.ownerRow(n))[in.from:in.to] {
@@ -230,18 +231,18 @@ func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 	return true
 }
 
-// earliest returns the first start at from or later at which the job fits, and
-// its nodes. ok is false if there is none up to until.
+// earliest returns the earliest start at or after from at which the job fits, and its
+// nodes. ok is false if there is none up to until.
 func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	from = max(from, j.Begin, e.now)
-	// The search covers every start from now on, on all nodes.
-	learns := s.dominance != nil && from <= e.now+1 && len(e.groupNodes) == 0
+	// A bound is recorded only if the search covers every start from now on, on all nodes.
+	recordsBound := s.dominance != nil && from <= e.now+1 && len(e.groupNodes) == 0
 	from = max(from, e.earliestKnown(s, j.Duration))
 	if s.Switches > 0 && j.SwitchesUntil > from {
 		e.splitAt(j.SwitchesUntil)
 	}
 	if e.sparse {
-		if at, nodes, ok = e.earliestSparse(s, j, from, until); ok && learns {
+		if at, nodes, ok = e.earliestSparse(s, j, from, until); ok && recordsBound {
 			e.recordBound(s, j.Duration, at)
 		}
 		return at, nodes, ok
@@ -271,7 +272,7 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 			continue
 		}
 		if nodes = e.findNodes(s, j, in); nodes != nil {
-			if learns {
+			if recordsBound {
 				e.recordBound(s, j.Duration, in.start)
 			}
 			return in.start, nodes, true
@@ -281,8 +282,8 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 	return 0, nil, false
 }
 
-// lastObstacle returns the last slot of the interval in which the whole machine
-// has less free than the job needs, or -1.
+// lastObstacle returns the last slot of the interval in which the whole cluster has less
+// free than the job needs, or -1.
 func (e *engine) lastObstacle(s *requestShape, j *Job, in interval) int {
 	last := lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs)
 	if s.class != nil {

@@ -11,9 +11,9 @@ type SegmentLayout int
 
 // Layouts of segments.
 const (
-	SegmentsDefault      SegmentLayout = iota // leave as few free nodes behind as possible
+	SegmentsDefault      SegmentLayout = iota // leave as few free nodes as possible
 	SegmentsConsolidated                      // in as few blocks as possible
-	SegmentsSpread                            // each in a block of its own
+	SegmentsSpread                            // each in a different block
 )
 
 // pickSegments returns nodes in segments of s.Segment nodes below one leaf
@@ -27,7 +27,7 @@ func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
 	if s.MaxNodes > 0 {
 		most = min(most, s.MaxNodes)
 	}
-	if s.Tasks > 0 && !s.ExactPerNode { // no node is without one
+	if s.Tasks > 0 && !s.ExactPerNode { // every node has a task
 		most = min(most, s.Tasks)
 	}
 	most -= most % s.Segment
@@ -43,8 +43,8 @@ func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
 	return nil
 }
 
-// inSegments returns n nodes of the blocks. If the job has too many tasks for
-// them, it returns those with most capacity.
+// inSegments returns n nodes of the blocks, or nil. If the preferred nodes cannot run all
+// tasks, it returns those with the highest capacity.
 func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	only := s.Job
 	only.MinNodes, only.MaxNodes = n, n
@@ -52,15 +52,15 @@ func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	for i := range blocks {
 		full[i] = byCapacity(blocks[i], 0)
 	}
-	// At last in the blocks that can take most, wherever segments should go.
-	most := func(blocks [][]candidate) [][]candidate {
+	// As a last resort use the blocks with the highest capacity, whatever the layout.
+	byTasks := func(blocks [][]candidate) [][]candidate {
 		blocks = slices.Clone(blocks)
-		slices.SortStableFunc(blocks, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })
+		slices.SortStableFunc(blocks, func(a, b []candidate) int { return cmp.Compare(totalTasks(b), totalTasks(a)) })
 		return blocks
 	}
 	count := n / s.Segment
-	for _, from := range [][][]candidate{s.inOrder(blocks, count), s.inOrder(full, count), most(full)} {
-		if chosen := s.takeSegments(from, count); chosen != nil {
+	for _, from := range [][][]candidate{s.inOrder(blocks, count), s.inOrder(full, count), byTasks(full)} {
+		if chosen := s.chooseSegments(from, count); chosen != nil {
 			if p := only.pick(chosen); p != nil {
 				return p
 			}
@@ -69,32 +69,32 @@ func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	return nil
 }
 
-// takeSegments returns count segments: first of the blocks with required nodes,
-// as many as those need, then of one block after the other.
-func (s *requestShape) takeSegments(blocks [][]candidate, count int) []candidate {
+// chooseSegments returns the nodes of count segments, or nil: first as many segments as the
+// required nodes need in their blocks, then of one block after the other.
+func (s *requestShape) chooseSegments(blocks [][]candidate, count int) []candidate {
 	take, left := make([]int, len(blocks)), count
 	for i, b := range blocks {
-		take[i] = min(s.segmentsOf(b), (s.named(b)+s.Segment-1)/s.Segment, left)
+		take[i] = min(s.segmentsOf(b), (s.countRequired(b)+s.Segment-1)/s.Segment, left)
 		left -= take[i]
 	}
-	var taken []candidate
+	var chosen []candidate
 	for i, b := range blocks {
 		more := min(s.segmentsOf(b)-take[i], left)
 		left -= more
 		first, _ := s.requiredFirst(b)
-		taken = append(taken, first[:(take[i]+more)*s.Segment]...)
+		chosen = append(chosen, first[:(take[i]+more)*s.Segment]...)
 	}
 	if left > 0 {
 		return nil
 	}
-	return inNodeOrder(taken)
+	return inNodeOrder(chosen)
 }
 
 // inOrder returns the blocks in the order in which the job uses them.
 func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	blocks = slices.Clone(blocks)
 	slices.SortStableFunc(blocks, func(a, b []candidate) int {
-		if s.SegmentLayout == SegmentsConsolidated { // the smallest of those that have room for all, else the largest
+		if s.SegmentLayout == SegmentsConsolidated { // the smallest that has room for all segments, else the largest
 			return cmp.Or(
 				cmp.Compare(min(s.segmentsOf(b), count), min(s.segmentsOf(a), count)),
 				cmp.Compare(len(a), len(b)),
@@ -105,7 +105,7 @@ func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	return blocks
 }
 
-// segmentsOf returns the largest number of segments in a block.
+// segmentsOf returns the maximum number of segments in a block.
 func (s *requestShape) segmentsOf(block []candidate) int {
 	n := len(block) / s.Segment
 	if s.SegmentLayout == SegmentsSpread {
@@ -114,8 +114,8 @@ func (s *requestShape) segmentsOf(block []candidate) int {
 	return n
 }
 
-// named returns how many required nodes the block has.
-func (s *requestShape) named(block []candidate) int {
+// countRequired returns the number of required nodes in the block.
+func (s *requestShape) countRequired(block []candidate) int {
 	n := 0
 	for i := range block {
 		if slices.Contains(s.Required, block[i].node) {

@@ -15,7 +15,7 @@ type CPUSet struct{ words []uint64 }
 // NodeSet is a set of node numbers.
 type NodeSet struct{ CPUSet }
 
-// Add puts n, which must not be negative, into the set.
+// Add adds n, which must not be negative.
 func (s *CPUSet) Add(n int) {
 	for n/64 >= len(s.words) {
 		s.words = append(s.words, 0)
@@ -23,7 +23,7 @@ func (s *CPUSet) Add(n int) {
 	s.words[n/64] |= 1 << (n % 64)
 }
 
-// AddRange puts the numbers from..to-1 into the set.
+// AddRange adds the numbers from..to-1.
 func (s *CPUSet) AddRange(from, to int) {
 	if from >= to {
 		return
@@ -43,7 +43,7 @@ func (s *CPUSet) AddRange(from, to int) {
 	}
 }
 
-// Remove takes n out of the set.
+// Remove removes n.
 func (s *CPUSet) Remove(n int) {
 	if n/64 < len(s.words) {
 		s.words[n/64] &^= 1 << (n % 64)
@@ -55,7 +55,7 @@ func (s CPUSet) Has(n int) bool {
 	return n >= 0 && n/64 < len(s.words) && s.words[n/64]&(1<<(n%64)) != 0
 }
 
-// word returns the members from 64*w on, a bit each.
+// word returns the members 64*w to 64*w+63 as bits.
 func (s CPUSet) word(w int) uint64 {
 	if w < len(s.words) {
 		return s.words[w]
@@ -72,7 +72,7 @@ func (s CPUSet) Len() int {
 	return c
 }
 
-// Clone returns a copy that shares nothing with s.
+// Clone returns a copy that does not share storage with s.
 func (s CPUSet) Clone() CPUSet {
 	return CPUSet{append([]uint64(nil), s.words...)}
 }
@@ -94,7 +94,7 @@ func (s *CPUSet) Subtract(o CPUSet) {
 	}
 }
 
-// Intersects reports whether the sets share a member.
+// Intersects reports whether the sets have a common member.
 func (s CPUSet) Intersects(o CPUSet) bool {
 	for i := range min(len(s.words), len(o.words)) {
 		if s.words[i]&o.words[i] != 0 {
@@ -104,7 +104,7 @@ func (s CPUSet) Intersects(o CPUSet) bool {
 	return false
 }
 
-// Members lists the members, ascending.
+// Members returns the members in ascending order.
 func (s CPUSet) Members() []int {
 	out := make([]int, 0, s.Len())
 	for i, w := range s.words {
@@ -115,7 +115,7 @@ func (s CPUSet) Members() []int {
 	return out
 }
 
-// String returns the set as a list of ranges, "0-3,8", the form of cpuset(7).
+// String returns the set in the list format of cpuset(7): "0-3,8".
 func (s CPUSet) String() string {
 	var b strings.Builder
 	m := s.Members()
@@ -137,10 +137,10 @@ func (s CPUSet) String() string {
 	return b.String()
 }
 
-// maxCPU bounds what ParseCPUSet accepts, so that a hostile list stays cheap.
+// maxCPU limits the numbers that ParseCPUSet accepts, and so the memory of a set.
 const maxCPU = 1 << 16
 
-// ParseCPUSet reads the form that String writes. Empty text is the empty set.
+// ParseCPUSet parses the form that String returns. An empty text is the empty set.
 func ParseCPUSet(text string) (CPUSet, error) {
 	var s CPUSet
 	if strings.TrimSpace(text) == "" {
@@ -150,16 +150,16 @@ func ParseCPUSet(text string) (CPUSet, error) {
 		from, to, isRange := strings.Cut(part, "-")
 		a, err := strconv.Atoi(from)
 		if err != nil {
-			return CPUSet{}, fmt.Errorf("bad CPU list %q", text)
+			return CPUSet{}, fmt.Errorf("invalid CPU list %q", text)
 		}
 		b := a
 		if isRange {
 			if b, err = strconv.Atoi(to); err != nil {
-				return CPUSet{}, fmt.Errorf("bad CPU list %q", text)
+				return CPUSet{}, fmt.Errorf("invalid CPU list %q", text)
 			}
 		}
 		if a < 0 || b < a || b >= maxCPU {
-			return CPUSet{}, fmt.Errorf("bad CPU list %q", text)
+			return CPUSet{}, fmt.Errorf("invalid CPU list %q", text)
 		}
 		s.AddRange(a, b+1)
 	}

@@ -2,23 +2,23 @@ package backfill
 
 import "math"
 
-// A cycle over a long queue reads eight bytes of each job, and a bound that the
-// jobs of one request shape and partition share.
+// For most jobs, a cycle over a long queue reads only eight bytes (durationBound), and a
+// bound that the jobs of one request shape and partition share (shapeBounds).
 
 // durationBound is the shortest duration of a job and the index of its shape's
 // bound. If the duration is above the bound, the job neither starts now nor
 // gets a reservation.
 type durationBound struct{ least, shape uint32 }
 
-// shapeBounds is how long a job of each shape and partition may take to start
-// now, as far as it was computed.
+// shapeBounds holds, for each shape and partition, an upper bound for the duration of a job
+// that starts now, as far as it was computed.
 type shapeBounds struct {
 	limits  []uint32
-	indexes map[[2]int32]uint32 // by the shape's number and the partition's place
+	indexes map[[2]int32]uint32 // by the shape's number and the partition's index
 }
 
-// neverBound is the index of a bound that no job meets; unbounded is a bound
-// that was not computed.
+// neverBound is the index of a bound that every job exceeds; unbounded is the value of a
+// bound that was not computed.
 const (
 	neverBound = 0
 	unbounded  = math.MaxUint32
@@ -26,11 +26,11 @@ const (
 
 // indexOf returns the index of the bound of a shape in a partition, which it
 // adds if it is missing.
-func (b *shapeBounds) indexOf(shape, place int32) uint32 {
+func (b *shapeBounds) indexOf(shape, partition int32) uint32 {
 	if b.indexes == nil {
 		b.indexes, b.limits = map[[2]int32]uint32{}, []uint32{neverBound: 0}
 	}
-	k := [2]int32{shape, place}
+	k := [2]int32{shape, partition}
 	at, ok := b.indexes[k]
 	if !ok {
 		at = uint32(len(b.limits))
@@ -48,6 +48,6 @@ func (b *shapeBounds) reset() {
 	}
 }
 
-// clampUint32 returns the number of seconds, or the largest bound. Jobs above
-// it are always considered.
+// clampUint32 returns the number of seconds, limited to the range of a bound. Jobs with a
+// longer duration are always considered.
 func clampUint32(seconds int64) uint32 { return uint32(min(max(seconds, 0), unbounded)) }

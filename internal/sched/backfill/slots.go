@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Slots of a profile that is not exact. Every width is a power of two and every
-// boundary a multiple of it, so that what was rounded up to a boundary is not
-// rounded further in a later plan.
+// Slots of an inexact profile. Every width is a power of two and every boundary a multiple
+// of it, so that a time that was rounded up to a boundary is not rounded further in a
+// later plan.
 const (
 	fineSlots = 64
 	evenSlots = 256
 	farSlots  = 4 // of each width
 	fineParts = 8 // fine slots in an even one
-	// exactCells is how many amounts an exact profile may have.
+	// exactCells is the maximum number of amounts of an exact profile.
 	exactCells = 1 << 14
 	maxHorizon = int64(10 * 365 * 86400)
 )
 
-// boundaries returns the slots for a snapshot, and whether they are exact.
-// Otherwise they depend on the length of the queue if byQueue is set.
+// boundaries returns the slots for a snapshot, and whether they are exact. Inexact slots
+// depend on the length of the queue if byQueue is set.
 func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	at := []int64{s.Now}
 	fixed := reservationTimes(s)
@@ -46,9 +46,9 @@ func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	return sortedTimes(append(g.at, fixed...), s.Now), false
 }
 
-// plansSparsely reports whether the policy gives few reservations for each
-// partition, which are planned on a sparse profile.
-func plansSparsely(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
+// plansSparsely reports whether the policy allows so few reservations for each partition
+// that they are planned on a sparse profile.
+func plansSparsely(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= maxSparse }
 
 // geometricSlots returns slots that do not depend on the queue, so that jobs at
 // its end do not change the reservations of others. They get wider with their
@@ -66,8 +66,8 @@ func geometricSlots(now int64) []int64 {
 	return g.at
 }
 
-// Slots of geometricSlots: so many of each width between these, and few wider
-// ones.
+// Slots of geometricSlots: octaveSlots of each width from octaveLeast to octaveMost, and a
+// few wider ones.
 const (
 	octaveSlots = 20
 	octaveLeast = int64(8)
@@ -96,7 +96,7 @@ func reservationTimes(s *Snapshot) []int64 {
 	return out
 }
 
-// powerAbove returns the least power of two that is larger than n.
+// powerAbove returns the smallest power of two that is greater than n.
 func powerAbove(n int64) int64 {
 	p := int64(1)
 	for p <= n {
@@ -105,7 +105,8 @@ func powerAbove(n int64) int64 {
 	return p
 }
 
-// sortedTimes returns the instants from now on in order, each once.
+// sortedTimes returns the times at or after now, sorted and without duplicates. It modifies
+// at.
 func sortedTimes(at []int64, now int64) []int64 {
 	at = slices.DeleteFunc(at, func(t int64) bool { return t < now || t == Forever })
 	slices.Sort(at)

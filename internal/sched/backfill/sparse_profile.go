@@ -6,21 +6,20 @@ import (
 	"sort"
 )
 
-// A sparse profile has boundaries only where they are needed. What ends within
-// a slot is released when a boundary is made there; what begins always makes a
-// boundary. So the amounts of a slot are those at its begin, which are the
-// least in it. That is exact and stays small however many jobs run: starts now
-// and the reservations of EASY need the amounts of few instants.
+// A sparse profile has boundaries only where they are needed. A job that ends within a
+// slot is released when a boundary is added there; a job that begins always adds a
+// boundary. The amounts of a slot are thus those at its beginning, which are the lowest in
+// it. This is exact, and the profile stays small however many jobs run, because starts now
+// and the reservations of EASY need the amounts at few times.
 
-// sparseRoom is the number of boundaries for which memory is allocated at
-// first.
+// sparseRoom is the number of boundaries for which memory is allocated initially.
 const sparseRoom = 7
 
-// mostSparse is the largest number of reservations for each partition
+// maxSparse is the maximum number of reservations for each partition
 // (Policy.Reservations) that is planned on a sparse profile.
-const mostSparse = 32
+const maxSparse = 32
 
-// releaseList is all claims, by their ends.
+// releaseList is the list of all claims, sorted by their ends.
 type releaseList []release
 
 // release is a claim with its sort key, so that a search does not read the
@@ -30,25 +29,25 @@ type release struct {
 	claim   *claim
 }
 
+// after returns the index of the first release after end.
 func (l releaseList) after(end int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end })
 }
 
 func byEnd(a, b release) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
 
-// place returns the index of the first release with this end and id or a later
-// one.
-func (l releaseList) place(end, id int64) int {
+// indexOf returns the index of the first release that is not before the given end and id.
+func (l releaseList) indexOf(end, id int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end || l[i].end == end && l[i].id >= id })
 }
 
 func (l *releaseList) add(c *claim) {
-	*l = slices.Insert(*l, l.place(c.end, c.id), release{c.end, c.id, c})
+	*l = slices.Insert(*l, l.indexOf(c.end, c.id), release{c.end, c.id, c})
 }
 
 // remove removes c and reports whether it was in the list.
 func (l *releaseList) remove(c *claim) bool {
-	for i := l.place(c.end, c.id); i < len(*l); i++ {
+	for i := l.indexOf(c.end, c.id); i < len(*l); i++ {
 		if (*l)[i].claim.same(c) {
 			*l = slices.Delete(*l, i, i+1)
 			return true
@@ -63,8 +62,8 @@ func (c *claim) same(o *claim) bool {
 	return c.id == o.id && len(c.nodes) == len(o.nodes) && (len(c.nodes) == 0 || &c.nodes[0] == &o.nodes[0])
 }
 
-// splitAtEnd returns the first slot after the claim. Where the engine has a list
-// of releases it also adds the claim there, or removes it.
+// splitAtEnd returns the first slot after the claim. If the engine has a list of
+// releases, it also adds the claim to it, or with sign -1 removes it.
 func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	if e.sparse || e.cyclic && c.start <= e.now {
 		e.updateReleases(c, sign)
@@ -75,7 +74,7 @@ func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	return e.resourceProfile.splitAt(c.end)
 }
 
-// updateReleases adds the claim to the releases, or removes it.
+// updateReleases adds the claim to the releases, or with sign -1 removes it.
 func (e *engine) updateReleases(c *claim, sign int32) {
 	if sign < 0 {
 		e.releases.remove(c)
@@ -92,8 +91,7 @@ func (e *engine) updateReleases(c *claim, sign int32) {
 	}
 }
 
-// keep returns a copy of c, in the memory of one that was dropped if there is
-// any.
+// keep returns a copy of c. It reuses the memory of a dropped claim if there is one.
 func (e *engine) keep(c *claim) *claim {
 	var kept *claim
 	if n := len(e.dropped) - 1; n >= 0 {
@@ -105,7 +103,7 @@ func (e *engine) keep(c *claim) *claim {
 	return kept
 }
 
-// drop lets keep use the memory of claims that are no longer in the releases.
+// drop makes the memory of claims that are no longer in the releases available to keep.
 func (e *engine) drop(claims ...*claim) {
 	for _, c := range claims {
 		*c = claim{}
@@ -113,8 +111,8 @@ func (e *engine) drop(claims ...*claim) {
 	e.dropped = append(e.dropped, claims...)
 }
 
-// splitAt returns the first slot from t on, after making a boundary at t if
-// possible.
+// splitAt returns the first slot that begins at or after t. It first adds a boundary at t
+// if possible.
 func (e *engine) splitAt(t int64) int {
 	if !e.sparse {
 		return e.resourceProfile.splitAt(t)
@@ -133,7 +131,7 @@ func (e *engine) splitAt(t int64) int {
 	return i
 }
 
-// releasesBetween returns the claims that end after from and not after until.
+// releasesBetween returns the claims that end after from and at or before until.
 func (e *engine) releasesBetween(from, until int64) []release {
 	return e.releases[e.releases.after(from):e.releases.after(until)]
 }
@@ -169,8 +167,8 @@ func (e *engine) recomputeOwners(from, to int) {
 	}
 }
 
-// nextChange returns the first instant after t at which resources become free,
-// or an advance reservation begins or ends.
+// nextChange returns the first time after t at which resources become free, or an advance
+// reservation begins or ends.
 func (e *engine) nextChange(t int64) int64 {
 	at := Forever
 	if i := e.releases.after(t); i < len(e.releases) {
@@ -182,14 +180,14 @@ func (e *engine) nextChange(t int64) int64 {
 	return at
 }
 
-// fineTries is how many instants at which resources become free are tried for
-// one job before the search continues in ever wider slots.
+// fineTries is the number of times at which resources become free that are tried for a job
+// before the search continues with increasingly wide slots.
 const fineTries = 64
 
 // earliestSparse is earliest on a sparse profile.
 func (e *engine) earliestSparse(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	later := tries{}
-	slot, made := 0, false // where the last try was, and whether that boundary is only for it
+	slot, made := 0, false // slot of the last try, and whether its boundary was added only for it
 	defer func() { e.dropBoundary(slot, made && !ok) }()
 	for t := e.earliestPossible(s, j, from); t != Forever && t <= until; {
 		if opens := e.reservationOpens(s.Reservation, t); opens > t {
@@ -213,9 +211,8 @@ func (e *engine) earliestSparse(s *requestShape, j *Job, from, until int64) (at 
 	return 0, nil, false
 }
 
-// moveBoundary makes a boundary at t for a search. It moves the search's last
-// boundary, the one before slot, if that was made for the search and none is
-// between.
+// moveBoundary adds a boundary at t for a search. It moves the search's last boundary, at
+// the beginning of slot, if that was added for the search and there is none between.
 func (e *engine) moveBoundary(slot int, made bool, t int64) (int, bool) {
 	if made && t > e.at[slot] && (slot+1 == len(e.at) || t < e.at[slot+1]) {
 		from := e.at[slot]
@@ -237,13 +234,13 @@ func (e *engine) dropBoundary(slot int, made bool) {
 	}
 }
 
-// tries counts the instants that a search tried.
+// tries counts the times that a search has tried.
 type tries struct {
 	n    int
 	wide []int64
 }
 
-// after returns the next instant to try after t.
+// after returns the next time to try after t.
 func (l *tries) after(e *engine, t int64) int64 {
 	next := e.nextChange(t)
 	if l.n++; l.n <= fineTries || next == Forever {
@@ -259,8 +256,8 @@ func (l *tries) after(e *engine, t int64) int64 {
 	return next
 }
 
-// earliestPossible returns the first instant, not before from, at which the
-// least that the job needs is free, ignoring bookings that begin after from.
+// earliestPossible returns the earliest time, not before from, at which the job's minimum
+// is free, ignoring bookings that begin after from.
 func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 	if from <= e.now {
 		return from
@@ -292,13 +289,13 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 			return t
 		}
 	}
-	// Only what is booked later might help, by its end.
+	// Only the end of a booking that begins after from can help.
 	return e.nextChange(from)
 }
 
 // probe returns an engine with one slot, which begins at t and has the amounts
-// of slot. There is only one: it is valid until the next call. It has no owners
-// and no reserved licenses.
+// of slot. The engine is reused by the next call. It has no owners and
+// no reserved licenses.
 func (e *engine) probe(slot int, t int64) *engine {
 	if e.prober == nil {
 		e.prober = e.newProber()
@@ -319,8 +316,8 @@ func (e *engine) newProber() *engine {
 	return &p
 }
 
-// countOffering returns how many nodes have what the class asks for in the
-// slot, reserved ones included.
+// countOffering returns how many nodes satisfy the demand of the class in the slot,
+// including nodes in advance reservations.
 func (e *engine) countOffering(c *demandClass, slot int) (n int) {
 	if len(e.s.AdvanceReservations) == 0 {
 		return int(c.count[slot])
@@ -333,7 +330,7 @@ func (e *engine) countOffering(c *demandClass, slot int) (n int) {
 	return n
 }
 
-// counts returns how many of the claim's nodes have what the class asks for.
+// counts returns how many of the claim's nodes satisfy the demand of the class.
 func (e *engine) counts(c *demandClass, held *claim) (n int) {
 	for i := range held.nodes {
 		if node := held.nodes[i].Node; c.member.Has(node) && e.offers(c, node, 0) {

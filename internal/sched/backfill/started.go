@@ -1,6 +1,6 @@
 package backfill
 
-// Started returns the running job that j becomes when it starts as d says.
+// Started returns the running job that j becomes when it starts according to d.
 func (j *Job) Started(d *Decision) Running {
 	r := Running{
 		ID:            j.ID,

@@ -5,24 +5,26 @@ import (
 	"slices"
 )
 
-// nodeState is one node and the rows of its amounts: CPUs in row first, memory
-// in first+1, then one for each GRES, and, where the engine accounts for them,
-// the owner and the CPUs of sharing jobs.
+// nodeState is a node and the rows of its amounts: CPUs in row first, memory in first+1,
+// then one row for each GRES and, if the engine accounts for them, the owner and the CPUs
+// of sharing jobs.
 type nodeState struct {
 	*Node
 	first          int
-	threadsPerCore int32  // CPUs in one
+	threadsPerCore int32  // CPUs of a core, at least 1
 	cpus           int32  // that jobs may have
 	memory         int32  // MiB that jobs may have
 	cores          CPUSet // that running jobs have
-	memoryUsed     bool   // some job has or had memory of it
-	// sharers counts for each CPU the jobs that share it.
-	sharers       []int
-	blocks        []int // indexes in Snapshot.AdvanceReservations
-	reservedCores []reservedCores
+	memoryUsed     bool   // some job has, or had, memory of the node
+	// sharers is the number of jobs that share each CPU.
+	sharers []int
+	// reservationIndexes are the indexes in Snapshot.AdvanceReservations of those with the
+	// whole node.
+	reservationIndexes []int
+	reservedCores      []reservedCores
 }
 
-// threads returns the number of CPUs in a core, without reading the node.
+// threads returns the number of CPUs in a core. It does not read n.Node, for speed.
 func (n *nodeState) threads() int { return int(n.threadsPerCore) }
 
 // threads returns the number of CPUs in a core.
@@ -63,10 +65,10 @@ func (e *engine) shareRow(n *nodeState) int {
 	return n.first + 2 + len(n.GRES)
 }
 
-// initNodes sets what is known of the nodes without regard to time.
+// initNodes sets the properties of the nodes that do not depend on time.
 func (e *engine) initNodes(s *Snapshot) {
 	e.nodes = make([]nodeState, len(s.Nodes))
-	words := make([]uint64, len(s.Nodes)) // of most nodes one is all they need
+	words := make([]uint64, len(s.Nodes)) // one word is enough for most nodes
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		n.Node = &s.Nodes[i]
@@ -79,20 +81,20 @@ func (e *engine) initNodes(s *Snapshot) {
 	for b := range s.AdvanceReservations {
 		for _, i := range s.AdvanceReservations[b].Nodes.Members() {
 			if i < len(e.nodes) {
-				e.nodes[i].blocks = append(e.nodes[i].blocks, b)
+				e.nodes[i].reservationIndexes = append(e.nodes[i].reservationIndexes, b)
 			}
 		}
 	}
 }
 
-// initProfile lays out the rows and fills them with what is free when no job
-// runs. room is the number of further slots to allocate.
+// initProfile assigns the rows and fills them with the amounts that are free when no job
+// runs. It allocates memory for room further slots.
 func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
-	rows := 1 + len(s.Licenses) // of CPUs in all, and of licenses
+	rows := 1 + len(s.Licenses) // row 0: CPUs of all nodes; then the licenses
 	e.reservedLicenses = e.reservedLicenses[:0]
 	for b := range s.AdvanceReservations {
 		for _, l := range s.AdvanceReservations[b].Licenses {
-			e.reservedLicenses = append(e.reservedLicenses, reservedLicense{row: rows, block: b, license: l})
+			e.reservedLicenses = append(e.reservedLicenses, reservedLicense{row: rows, index: b, license: l})
 			rows++
 		}
 	}
@@ -137,7 +139,7 @@ func fill(row []int32, v int32) {
 // claim is the resources of one job from start until end.
 type claim struct {
 	id            int64
-	of            *Running // nil: it was given in the plan
+	of            *Running // nil: booked by the plan
 	start, end    int64
 	nodes         []Assignment
 	licenses      []License
@@ -153,7 +155,7 @@ func (e *engine) occupy(c *claim, sign int32) {
 	from := e.first
 	if c.start > e.now {
 		if from = e.splitAt(c.start); from == len(e.at) || e.at[from] > c.start {
-			from-- // it was not planned on these slots
+			from-- // the claim was planned with other slots
 		}
 	}
 	to := e.splitAtEnd(c, sign)
@@ -185,7 +187,7 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 			n.memoryUsed = true
 			e.add(n.first+1, from, to, -sign*clampInt32(a.Memory))
 		}
-		e.drawReservedCores(n, c.reservation, cpus, from, to)
+		e.bookReservedCores(n, c.reservation, cpus, from, to)
 		for _, g := range a.GRES {
 			e.occupyGRES(n, from, to, g, sign)
 		}
@@ -201,15 +203,15 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 		if r, ok := e.licenseRow[l.Name]; ok {
 			e.add(r, from, to, -sign*clampInt32(l.Total))
 		}
-		e.drawReservedLicense(c.reservation, l, from, to, sign)
+		e.bookReservedLicense(c.reservation, l, from, to, sign)
 	}
 	if e.tracksOwners && e.sparse {
 		e.recomputeOwners(from, to)
 	}
 }
 
-// occupyGRES takes g from the node's entries. If the node does not list the
-// type, any entry of that name is used.
+// occupyGRES subtracts g from the node's entries, or with sign -1 adds it. If the node does
+// not list the type, an entry of that name is used.
 func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
 	at := -1
 	for i := range n.GRES {
@@ -222,8 +224,8 @@ func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
 	}
 }
 
-// occupyShared books CPUs that several jobs may use at once: the node has as
-// many CPUs less as the sharing jobs need together.
+// occupyShared books CPUs that several jobs may use at the same time: the number of free
+// CPUs decreases by the number that the sharing jobs need together.
 func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 	used, free, all := e.row(e.shareRow(n)), e.row(n.first), e.row(0)
 	for i := from; i < to; i++ {
@@ -237,10 +239,10 @@ func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 	}
 }
 
-// updateOwner sets who uses the node. A cell is 0 when no jobs or jobs of
-// several users are there; else twice the owner's number, plus one if other
-// users are kept out. The number of jobs is not known, so a cell is cleared
-// when all CPUs are free.
+// updateOwner sets the owner of the node in the slots from..to-1: 0 if there are no jobs,
+// manyUsers for jobs of several users, else twice the number of the user, plus one if a job
+// excludes other users. The number of jobs is not known, so the owner is cleared when all
+// CPUs are free.
 func (e *engine) updateOwner(n *nodeState, from, to int, c *claim, sign int32) {
 	owner, free := e.row(e.ownerRow(n)), e.row(n.first)
 	me := e.userNumber(c.user) * 2

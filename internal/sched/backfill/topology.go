@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// pickConstraintCounts returns as many nodes of each set as its count, and then
-// those that the job needs besides. Nodes that are in few sets are chosen
-// first, so that they are left for the sets that need them; if the job has too
-// many tasks for the first such nodes, those with most capacity.
+// pickConstraintCounts returns as many nodes of each set as its count, and then the other
+// nodes that the job needs. Nodes that are in few sets are chosen first, so that nodes in
+// several sets are left for the sets that need them. If the first such nodes cannot run all
+// tasks, it chooses those with the highest capacity.
 func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 	if p := j.pickWithCounts(all); p != nil {
 		return p
@@ -45,7 +45,7 @@ func (j *Job) pickWithCounts(all []candidate) []candidate {
 	return only.pick(all)
 }
 
-// countsServed returns how many of the job's sets with a count the node is in.
+// countsServed returns how many sets of ConstraintCounts contain the node.
 func (j *Job) countsServed(node int) (n int) {
 	for i := range j.ConstraintCounts {
 		if j.ConstraintCounts[i].Nodes.Has(node) {
@@ -80,10 +80,10 @@ func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 	return nil
 }
 
-// pickByTopology returns nodes below as few switches as possible: those of the
-// smallest part of the network that serves the job, and of equal ones the
-// fullest. With a bound on the switches, it returns nodes of at most so many
-// leaf switches.
+// pickByTopology returns nodes below as few switches as possible: those of the lowest level
+// of the topology at which one switch has enough nodes, and there of the switch with the
+// fewest candidates. If the number of switches is limited, it returns nodes of at most that
+// many leaf switches, or nil.
 func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []candidate) []candidate {
 	bound := s.Switches > 0 && (j.SwitchesUntil == 0 || in.start < j.SwitchesUntil)
 	deepest := 0
@@ -133,11 +133,11 @@ func (e *engine) countLeaves(nodes []candidate) int {
 	return len(e.groupByPath(nodes, int(^uint(0)>>1)))
 }
 
-// pickLeaves returns nodes of at most s.Switches leaf switches, those with most
-// capacity.
+// pickLeaves returns nodes of at most s.Switches leaf switches, those with the highest
+// capacity, or nil.
 func (e *engine) pickLeaves(s *requestShape, all []candidate) []candidate {
 	leaves := e.groupByPath(all, int(^uint(0)>>1))
-	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })
+	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(totalTasks(b), totalTasks(a)) })
 	for n := 1; n <= min(s.Switches, len(leaves)); n++ {
 		if p := s.pick(inNodeOrder(slices.Concat(leaves[:n]...))); p != nil {
 			return p

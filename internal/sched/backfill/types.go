@@ -1,74 +1,74 @@
-// Package backfill plans the queue: a snapshot of nodes and jobs goes in, and
-// a plan comes out that says which job starts now, where and on which CPUs,
-// and when each of the others will start. It is pure: no clock, no I/O, no
-// randomness; the same snapshot gives the same plan.
+// Package backfill plans the queue: from a snapshot of nodes and jobs it computes which
+// jobs start now, on which nodes and CPUs, and when each of the others will start. It is
+// pure: it uses no clock, no I/O and no randomness, so that the same snapshot always
+// results in the same plan.
 //
-// Vocabulary: a CPU is what Slurm calls one, a hardware thread; memory is MiB;
-// instants are Unix seconds; durations are seconds.
+// A CPU is a hardware thread, as in Slurm. Memory is in MiB, times are Unix seconds, and
+// durations are in seconds.
 package backfill
 
 import "math"
 
-// Forever is the end of what has no end.
+// Forever is a time or duration without end.
 const Forever int64 = math.MaxInt64
 
-// Snapshot is everything a plan depends on. Plan does not change it.
+// Snapshot is everything that a plan depends on. Plan does not modify it.
 type Snapshot struct {
 	Now     int64
 	Nodes   []Node
 	Running []Running
 	Pending []Job // in any order
-	// AdvanceReservations take nodes for some jobs, or from all, for a time:
+	// AdvanceReservations keep nodes for some jobs, or from all jobs, for a period:
 	// Slurm's reservations, maintenance, outages.
 	AdvanceReservations []AdvanceReservation
 	Licenses            []License
-	// Limits bound what jobs may start together (Job.Limits).
+	// Limits are the limits to which Job.Limits refers.
 	Limits []Limit
-	// Overtime is how many seconds a running job that should have ended is expected
-	// to continue from Now on; at least 1.
+	// Overtime is how long a running job that should have ended is expected to continue
+	// after Now, in seconds; at least 1.
 	Overtime int64
 	Policy   Policy
 }
 
-// AdvanceReservation takes nodes for a time from every job that does not name
-// it.
+// AdvanceReservation keeps nodes for the jobs that name it, for a period.
 type AdvanceReservation struct {
-	// Name that Job.Reservation refers to; empty: nobody may (an outage).
+	// Name is the name to which Job.Reservation refers; empty: no job may use the nodes (an
+	// outage).
 	Name       string
 	Start, End int64 // [Start, End); Forever: no end
 	Nodes      NodeSet
-	// Cores are CPUs of other nodes, by node number, that the reservation takes.
-	// The rest of the node is free for all jobs.
+	// Cores are the reserved CPUs of other nodes, by node number. All jobs may use the
+	// other CPUs of these nodes.
 	Cores map[int]CPUSet
-	// Flex lets the reservation's own jobs use other nodes and times as well.
+	// Flex allows the reservation's jobs to use other nodes and times too.
 	Flex bool
-	// AnyNodes lets the reservation's own jobs use any nodes while it is active.
+	// AnyNodes allows the reservation's jobs to use any nodes while it is active.
 	AnyNodes bool
-	// Licenses are taken from jobs that do not name the reservation, less what its
-	// own jobs hold.
+	// Licenses are kept for the reservation's jobs, those that its running jobs hold
+	// included.
 	Licenses []License
 }
 
-// License is a countable resource of the cluster. Running jobs hold some of
-// Total.
+// License is a number of units of a license: in a Snapshot those of the cluster, of which
+// running jobs hold some; elsewhere the requested or reserved ones.
 type License struct {
 	Name  string
 	Total int64
 }
 
-// Limit bounds what the jobs that name it may start. A job that would exceed it
-// does not start and gets Reason and no reservation.
+// Limit is a limit on the total usage of the jobs that refer to it. A job that would
+// exceed it does not start, and gets Reason and no reservation.
 type Limit struct {
 	Reason   string // QOSMaxJobsPerUser, AssocGrpCpuLimit, ...
 	Quantity Quantity
-	GRES     string // name, or name:type, where Quantity is QuantityGRES
-	Left     int64
+	GRES     string // name, or name:type, if Quantity is QuantityGRES
+	Left     int64  // what running jobs leave of the limit
 }
 
-// Quantity is what a Limit counts.
+// Quantity is the quantity that a Limit restricts.
 type Quantity int
 
-// Quantities of a job that starts.
+// The quantities.
 const (
 	QuantityJobs Quantity = iota
 	QuantityCPUs
@@ -78,41 +78,41 @@ const (
 	QuantityBilling // as Job.Bill returns
 )
 
-// Policy is how the queue is planned. FCFS, EASY, SJBF and Conservative return
-// common ones.
+// Policy determines how the queue is planned. FCFS, EASY, SJBF and Conservative return
+// common policies.
 type Policy struct {
-	// Reservations is how many jobs of each partition that cannot start now get a
-	// reservation that no later job may delay. 1 is EASY backfill; 0 is
-	// conservative backfill, in which every job gets one.
+	// Reservations is the number of jobs of each partition that get a reservation, which no
+	// later job may delay, if they cannot start now. 1 is EASY backfill; 0 is conservative
+	// backfill, in which every job gets one.
 	Reservations int
-	// PlanAll plans a start for the jobs without a reservation too, behind the
-	// others. Such a start is an estimate.
+	// PlanAll plans a start for the jobs without a reservation too, after the others. Such
+	// a start is an estimate.
 	PlanAll bool
-	// NoBackfill starts no job behind one that cannot start (FCFS).
+	// NoBackfill starts no job after one in the queue that cannot start (FCFS).
 	NoBackfill bool
-	// ShortestFirst considers the jobs of a partition whose reservations are all
-	// given in the order of their time limits (shortest job backfilled first).
-	// No job that has a reservation is delayed by that.
+	// ShortestFirst considers the jobs of a partition in the order of their time limits once
+	// all of its reservations are used (shortest job backfilled first). This delays no job
+	// that has a reservation.
 	ShortestFirst bool
 
-	// For tests: slots of fixed width on small machines too; searches that do not
-	// share bounds.
+	// For tests: forceCoarse uses fixed slots for small clusters too, and noDominance makes
+	// searches that do not share bounds.
 	forceCoarse, noDominance bool
-	// forceExact, for tests, decides everything on an exact profile.
+	// forceExact, for tests, makes all decisions on an exact profile.
 	forceExact bool
 }
 
-// DefaultPolicy returns the policy of a scheduler that is not configured
-// otherwise. EASY's one reservation for each partition keeps any job from
-// starving and leaves most room for backfill; every job gets a planned start all the same.
+// DefaultPolicy returns the policy of a scheduler without configuration. EASY's single
+// reservation for each partition prevents starvation and leaves the most room for
+// backfill. Every other job still gets a planned start.
 func DefaultPolicy() Policy { return Policy{Reservations: 1, PlanAll: true} }
 
-// FCFS returns the policy first come, first served: no job starts before the
-// ones ahead of it.
+// FCFS returns the policy first come, first served: no job starts before the jobs ahead of
+// it in the queue.
 func FCFS() Policy { return Policy{Reservations: 1, NoBackfill: true} }
 
-// EASY returns the policy that lets jobs start early as long as they do not
-// delay the first waiting job of their partition.
+// EASY returns the policy in which jobs may start early as long as they do not delay the
+// first waiting job of their partition.
 func EASY() Policy { return Policy{Reservations: 1} }
 
 // SJBF returns EASY with the shortest job backfilled first.
@@ -124,58 +124,59 @@ func Conservative() Policy { return Policy{} }
 // Node is one node of the cluster. Its number is its index in Snapshot.Nodes.
 type Node struct {
 	Name string
-	// Position of the node in the machine, which decides which nodes are neighbours
-	// and the order of a job's tasks. Nodes with low numbers are used first. If all
-	// are 0, the numbers are the positions.
+	// Position is the position of the node in the cluster, which determines which nodes are
+	// contiguous and the order of a job's tasks. Nodes with low numbers are used first. If
+	// all positions are 0, the numbers of the nodes are their positions.
 	Position int
-	// CPUs the node has, numbered from 0; consecutive runs of ThreadsPerCore
-	// ids are one core. 0 ThreadsPerCore means 1.
+	// CPUs is the number of CPUs; their ids start at 0, and ThreadsPerCore consecutive ids
+	// are one core. ThreadsPerCore 0 means 1.
 	CPUs           int
 	ThreadsPerCore int
-	// Sockets the cores are spread over evenly, in the order of their ids;
-	// 0 or a number that does not divide the cores: 1.
+	// Sockets is the number of sockets over which the cores are distributed evenly, in the
+	// order of their ids. 0, or a number that does not divide the cores, means 1.
 	Sockets int
 	Memory  int64
 	GRES    []GRES
-	// TopologyPath is the node's place in the network, from the widest switch or block
-	// to the one it hangs on. Nodes without one hang together.
+	// TopologyPath names the switches or blocks above the node, from the root of the
+	// topology to the leaf. Nodes without a path share a leaf.
 	TopologyPath []string
-	// Unavailable: no job may start there (down, drained, cordoned, unknown).
+	// Unavailable: no job may start on the node (down, drained, cordoned, unknown).
 	Unavailable bool
-	// Used is what others than our jobs take for good (system pods).
+	// UsedCPUs, UsedMemory and UsedGRES are the resources of pods that are not jobs (system
+	// pods), which are never free for jobs.
 	UsedCPUs   int
 	UsedMemory int64
 	UsedGRES   []GRES
 }
 
 // GRES is a count of one generic resource. A node lists each name and type
-// once; a request with an empty Type takes any type of that name.
+// once; a request with an empty Type is satisfied by any type of that name.
 type GRES struct {
 	Name  string
 	Type  string
 	Count int64
 }
 
-// Running is a job that holds resources, completing ones included.
+// Running is a job that holds resources. Completing jobs are included.
 type Running struct {
 	ID int64
-	// End is when it will have ended at the latest, or should have (see
+	// End is the time at which the job ends at the latest. It may be in the past (see
 	// Snapshot.Overtime); Forever: unknown.
 	End        int64
 	Allocation []NodeAllocation
-	// Exclusive: nothing else may run on its nodes.
+	// Exclusive: no other job may run on its nodes.
 	Exclusive bool
-	// User and UserExclusive as in Job; Share as in Job.
+	// User, UserExclusive and Share are those of Job.
 	User          int64
 	UserExclusive bool
 	Share         int
-	// Licenses held, by name.
+	// Licenses are the licenses that the job holds, by name.
 	Licenses []License
-	// Reservation it runs in.
+	// Reservation is the advance reservation in which the job runs; empty: none.
 	Reservation string
 }
 
-// NodeAllocation is what one job holds on one node.
+// NodeAllocation is the resources that a running job holds on one node.
 type NodeAllocation struct {
 	Node   int
 	CPUs   CPUSet
@@ -190,56 +191,59 @@ type Job struct {
 	Submit   int64 // orders jobs of equal priority; any unit
 	Begin    int64 // earliest start; 0: now
 	Duration int64 // time limit in seconds; Forever: none
-	// Partition is any number that the jobs of one partition share: the first
-	// of them that waits for nodes has reason Resources, the others Priority.
+	// Partition is a number that the jobs of a partition have in common. The first of them
+	// that waits for nodes has reason Resources, the others Priority.
 	Partition int
-	// Blocked says why the job cannot be considered at all (Slurm's reason:
-	// Dependency, JobHeldUser, PartitionDown, ...); empty: it can.
+	// Blocked is Slurm's reason why the job is not considered at all (Dependency,
+	// JobHeldUser, PartitionDown, ...); empty: it is considered.
 	Blocked string
 
-	// Group is shared by jobs that start at one instant or not at all, the
-	// components of a heterogeneous job; 0: none. The first of them in the
-	// queue's order decides when all of them are considered.
+	// Group is a number that jobs have in common which start at the same time or not at
+	// all, the components of a heterogeneous job; 0: none. All of them are considered in
+	// place of the first of them in queue order.
 	Group int64
-	// MinDuration is the least time limit the job takes if it starts earlier
-	// for it (--time-min); 0: Duration. Deadline is when it must have ended.
+	// MinDuration is the shortest time limit that the job accepts in order to start earlier
+	// (--time-min); 0: Duration. Deadline is the time by which it must have ended; 0: none.
 	MinDuration int64
 	Deadline    int64
-	// NoReserve: the job gets no reservation that others must respect.
+	// NoReserve: the job gets no reservation that later jobs must respect.
 	NoReserve bool
-	// Reservation is the Block whose nodes it uses. The job starts while that
-	// lasts, and is taken to hold nothing beyond its end. A Running job may.
+	// Reservation is the name of the AdvanceReservation whose nodes the job uses; empty:
+	// none. The job starts while the reservation is active, and is planned to end with it
+	// at the latest.
 	Reservation string
-	// Inside, where not nil, says for each choice of nodes which Block it is
-	// about, instead of Reservation: blocks that attract jobs.
+	// ChoiceReservations, if not nil, replaces Reservation for each choice of nodes: 0 is
+	// Eligible, the others are Alternatives. It is used for magnetic reservations.
 	ChoiceReservations []string
 	Licenses           []License
-	Limits             []int // places in Snapshot.Limits
-	// Bill is what the job draws on limits of QuantityBilling when it gets these
-	// nodes, and at least when nodes is nil. A nil Bill counts the CPUs.
+	Limits             []int // indexes in Snapshot.Limits
+	// Bill returns the job's usage of limits with QuantityBilling on these nodes, or its
+	// minimum if nodes is nil. If Bill is nil, the usage is the number of CPUs.
 	Bill func(nodes []Assignment) int64
 
-	// Eligible tells for each node number whether the job may run there
-	// (partition, features, exclusions). nil: everywhere.
+	// Eligible is the set of nodes on which the job may run, by partition, features and
+	// exclusions; nil: all nodes.
 	Eligible *NodeSet
-	// Alternatives are tried in their order where Eligible serves later or not
-	// at all: the further partitions of a job that names several.
+	// Alternatives are further sets of eligible nodes, for the other partitions of a job
+	// that names several. The job gets the set with the earliest start; of equal starts the
+	// first.
 	Alternatives []*NodeSet
-	Required     []int // nodes that must be among those it gets
+	Required     []int // nodes that the job must get
 
 	MinNodes int // at least 1
-	// MaxNodes bounds the nodes; 0: as few as do. A job with a range gets as
-	// many of it as can start (sbatch(1), --nodes).
+	// MaxNodes is the maximum number of nodes; 0: the smallest number that is enough. A job
+	// with a range gets as many nodes of it as possible (sbatch(1), --nodes).
 	MaxNodes int
-	// Tasks in all; 0: one for each node. Each takes CPUsPerTask CPUs.
+	// Tasks is the number of tasks on all nodes together; 0: one on each node. Each task
+	// has CPUsPerTask CPUs.
 	Tasks        int
-	TasksPerNode int // most tasks on one node; 0: no bound
+	TasksPerNode int // maximum number of tasks on a node; 0: no limit
 	// ExactPerNode: every node gets exactly TasksPerNode tasks.
 	ExactPerNode bool
 	CPUsPerTask  int // 0: 1
-	MinCPUs      int // least CPUs on each node
-	// Overcommit: the CPUs of one task on each node, however many run there.
-	// What bounds the tasks of a core or socket does not count (sbatch(1)).
+	MinCPUs      int // minimum number of CPUs on each node
+	// Overcommit: the job gets the CPUs of one task on each node, however many tasks run
+	// there. Limits on the tasks of a core or socket do not apply (sbatch(1)).
 	Overcommit bool
 
 	MemPerNode  int64
@@ -247,78 +251,79 @@ type Job struct {
 	AllMemory   bool   // --mem=0
 	GRES        []GRES // on each node
 	GRESPerTask []GRES
-	// GRESTotal is what all nodes together get of entries of GRES, of which each
-	// node then has at least one.
+	// GRESTotal limits entries of GRES to a total on all nodes, of which each node has at
+	// least one.
 	GRESTotal []GRES
 	Exclusive bool // whole nodes, with all of their GRES
 
-	// User owns the job; UserExclusive: only jobs of the same user beside it.
+	// User is the owner of the job. UserExclusive: only jobs of the same user may run on its
+	// nodes.
 	User          int64
 	UserExclusive bool
 	// Share is the number of jobs that may have the same CPU, all of which
 	// must allow it (OverSubscribe); 0: 1.
 	Share int
 
-	// ConstraintCounts are sets of nodes of which so many must be among those the job
-	// gets (--constraint with counts). Each node serves one part.
+	// ConstraintCounts are sets of nodes, with the number of nodes that the job must get of
+	// each (--constraint with counts). Each node counts for one set.
 	ConstraintCounts []ConstraintCount
-	// Wide: as many nodes as can be had, the tasks evenly on them; Narrow: of a
-	// range of nodes as few as do.
+	// SpreadJob: the job gets as many nodes as possible, with its tasks distributed evenly.
+	// UseMinNodes: of a range of nodes, the job gets the smallest number that is enough.
 	SpreadJob, UseMinNodes bool
-	// Contiguous: the numbers of the nodes follow each other. Switches bounds
-	// the leaf switches the nodes hang on, 0: no bound; after SwitchesUntil
-	// (0: never) the job takes more.
+	// Contiguous: the positions of the nodes are consecutive. Switches is the maximum number
+	// of leaf switches of the nodes; 0: no limit. From SwitchesUntil on (0: never) the limit
+	// does not apply.
 	Contiguous    bool
 	Switches      int
 	SwitchesUntil int64
-	// Segment: the nodes are so many segments of that many nodes, each below one
-	// leaf switch; 0: no matter. Segments says which segments go together.
+	// Segment is the number of nodes of a segment, all below one leaf switch; 0: no
+	// segments. SegmentLayout determines how the segments are placed.
 	Segment       int
 	SegmentLayout SegmentLayout
 
-	// Least sockets, and cores and threads that each must have, of a node;
-	// most tasks on a socket or core. 0: no matter.
+	// SocketsPerNode, CoresPerSocket and ThreadsPerCore are minimums for each node;
+	// TasksPerSocket and TasksPerCore are maximums. 0: no limit.
 	SocketsPerNode, CoresPerSocket, ThreadsPerCore int
 	TasksPerSocket, TasksPerCore                   int
-	// CoreDistribution is how cores are taken from the sockets of a node.
+	// CoreDistribution is the order in which cores of the sockets of a node are chosen.
 	CoreDistribution CoreDistribution
-	// OneThread: tasks use one thread of each core (--hint=nomultithread).
+	// NoMultithread: tasks use one thread of each core (--hint=nomultithread).
 	NoMultithread bool
 
-	// Copies is how many jobs exactly like this one wait, the tasks of an
-	// array; 0: one. The plan has a decision with this ID for each of them that
-	// starts now, and then one or more for those that do not.
+	// Copies is the number of identical pending jobs, the tasks of an array; 0: one. The
+	// plan has a decision with this ID for each of them that starts now, and then one or
+	// more for those that do not.
 	Copies int
 }
 
-// ConstraintCount is a number of nodes out of a set.
+// ConstraintCount is a set of nodes, and the number of them that a job must get.
 type ConstraintCount struct {
 	Nodes *NodeSet
 	Count int
 }
 
-// CoreDistribution says in which order cores are taken.
+// CoreDistribution is the order in which cores are chosen.
 type CoreDistribution int
 
-// Spreads.
+// Values of CoreDistribution.
 const (
 	CoresCyclic CoreDistribution = iota // one from each socket in turn, Slurm's default
 	CoresBlock                          // one socket after the other
 )
 
-// Plan is the outcome for every pending job, in the order considered.
+// Plan holds the decisions about all pending jobs, in the order in which they were made.
 type Plan struct {
 	Decisions []Decision
 }
 
-// Reasons a decision may carry, as Slurm names them.
+// The reasons of decisions, with Slurm's names.
 const (
 	ReasonNone         = ""
 	ReasonResources    = "Resources"
 	ReasonPriority     = "Priority"
 	ReasonBeginTime    = "BeginTime"
 	ReasonNodeNotAvail = "ReqNodeNotAvail"
-	// ReasonKept: reservations of others keep the nodes.
+	// ReasonReservedForOthers: advance reservations keep the nodes for other jobs.
 	ReasonReservedForOthers = "ReqNodeNotAvail, May be reserved for other job"
 	ReasonBadConstraints    = "BadConstraints" // never possible on these nodes
 	ReasonLicenses          = "Licenses"
@@ -327,29 +332,29 @@ const (
 	ReasonDeadline          = "DeadLine"    // it can no longer end in time
 )
 
-// Decision is the outcome for one job.
+// Decision is the decision about one job.
 type Decision struct {
 	ID int64
-	// Duration the job gets: Job.Duration, or less by Job.MinDuration.
+	// Duration is the job's time limit: Job.Duration, or less if Job.MinDuration allows it.
 	Duration int64
-	// StartNow: start it at Snapshot.Now on Nodes.
+	// StartNow: the job starts at Snapshot.Now on Nodes.
 	StartNow bool
-	// Start is the planned start; 0: none could be found or none was sought.
+	// Start is the planned start; 0: none was found, or none was computed.
 	Start int64
 	Nodes []Assignment
-	// Choice is 0 when the nodes are of Job.Eligible, else the place in
-	// Job.Alternatives plus one.
+	// Choice is 0 if the nodes are from Job.Eligible, else the index in Job.Alternatives
+	// plus one.
 	Choice int
-	// Reason why it does not start now; empty with StartNow.
+	// Reason is why the job does not start now; empty with StartNow.
 	Reason string
 }
 
-// Assignment is what a job gets on one node.
+// Assignment is the resources that a job gets on one node.
 type Assignment struct {
 	Node     int
 	Tasks    int
-	CPUCount int    // CPUs
-	CPUs     CPUSet // which; only where the job starts now
+	CPUCount int
+	CPUs     CPUSet // only if the job starts now
 	Memory   int64
 	GRES     []GRES
 }
