@@ -34,7 +34,7 @@ func (n *accountFiles) write() error {
 		return fmt.Errorf("-user=%s: not NAME:UID:GID:HOME:SHELL", n.user)
 	}
 	groups := ""
-	hasPrimary := false // the primary group is among them
+	hasPrimary := false // whether n.groups contains the primary group
 	for _, g := range n.groups {
 		name, gid, _ := strings.Cut(g, ":")
 		hasPrimary = hasPrimary || gid == u[2]

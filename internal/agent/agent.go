@@ -58,9 +58,9 @@ type Agent struct {
 // kubelet's SIGTERM, the job's processes are terminated.
 func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 	// Otherwise another process of the same uid could read the job's key from the
-	// memory of this one.
+	// memory of the agent.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		log.Warn("cannot hide the agent from its job", "error", err)
+		log.Warn("cannot protect the memory of the agent from its job", "error", err)
 	}
 	a := &Agent{config: config, log: log, api: apiclient.New(config.APIs, config.CA, config.Token)}
 	err := checkMounts(path.Join(wire.RunDir, wire.MountsFile))
@@ -68,7 +68,7 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 		err = a.start(ctx)
 	}
 	if err != nil {
-		log.Error("cannot start", "error", err)
+		log.Error("cannot start the job", "job", config.JobID, "error", err)
 		a.writeTerminationLog(&wire.Report{
 			JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error(),
 		})
@@ -87,7 +87,7 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 	return 0
 }
 
-// start connects to the API role, and returns when steps can run.
+// start reports to the API role, waits for its answer, and returns when steps can run.
 func (a *Agent) start(ctx context.Context) error {
 	var err error
 	if a.spawn, err = spawn.New(); err != nil {
@@ -119,7 +119,7 @@ func (a *Agent) start(ctx context.Context) error {
 	return nil
 }
 
-// configure sets the agent up for the job that the welcome describes.
+// configure prepares the agent for the job that the welcome describes.
 func (a *Agent) configure() error {
 	w := a.welcome
 	if w.JobID != a.config.JobID || w.Index != a.config.Index || int(w.Index) >= len(w.Hosts) || w.Index < 0 {
@@ -137,7 +137,7 @@ func (a *Agent) configure() error {
 		err = fillHosts(a.config.HostsFile, w.Hosts, mounts)
 	}
 	if err != nil {
-		a.log.Warn("host names will not resolve", "error", err)
+		a.log.Warn("cannot write the job's hosts file; host names of its nodes will not resolve", "error", err)
 	}
 	mask := 0o022
 	if a.job.Batch.Umask > 0 {
@@ -167,7 +167,7 @@ func (a *Agent) configure() error {
 	return nil
 }
 
-// coordJob describes the job to its coordinator.
+// coordJob returns the description of the job for its coordinator.
 func (a *Agent) coordJob() *coord.Job {
 	j := &coord.Job{
 		ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated,
@@ -233,7 +233,7 @@ func ownMask() *unix.CPUSet {
 	return &set
 }
 
-// cpuNumbers returns the CPUs of a set, ascending.
+// cpuNumbers returns the CPUs of a set in ascending order.
 func cpuNumbers(set *unix.CPUSet) []int {
 	var ids []int
 	for i := 0; set != nil && len(ids) < set.Count(); i++ {
@@ -244,7 +244,7 @@ func cpuNumbers(set *unix.CPUSet) []int {
 	return ids
 }
 
-// close releases everything at the end of the agent.
+// close releases all resources of the agent.
 func (a *Agent) close() {
 	if a.tcp != nil {
 		a.tcp.Close()
@@ -252,8 +252,7 @@ func (a *Agent) close() {
 	a.closeJob()
 }
 
-// closeJob releases what belongs to this job alone. It may be called more than
-// once.
+// closeJob releases the resources of the current job. It may be called more than once.
 func (a *Agent) closeJob() {
 	a.clients.drain()
 	if a.unix != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// launchFailure is the signal in Slurm's exit code 0:53, which a job has whose
-// files could not be opened.
+// launchFailure is the signal in Slurm's exit code 0:53 of a job whose files could not be
+// opened.
 const launchFailure = 53
 
-// reportTimeout limits how long the last report may take. The termination log
-// contains it as well.
+// reportTimeout limits how long the last report may take. The termination log also
+// contains it.
 const reportTimeout = 20 * time.Second
 
 // batch is the run of one batch script.
@@ -31,7 +31,7 @@ type batch struct {
 	a     *Agent
 	files *files
 	proc  *spawn.Process // nil: an allocation without a script
-	ended chan struct{}  // closed when the script is over and reaped
+	ended chan struct{}  // closed when the script has ended and was reaped
 
 	warning *warning
 
@@ -46,7 +46,7 @@ type batch struct {
 	completed  chan int32  // receives the exit code of a job without a script, at most once
 	reports    chan *wire.Report
 	next       bool // the API role may have another job for the pod; set by sendReports
-	swept      bool // no process of the job is left
+	swept      bool // no process of the job is left; set by sweep
 }
 
 // runBatch runs the batch script, reports its end, and returns the agent's exit
@@ -196,7 +196,7 @@ func (b *batch) start() error {
 	if err == nil {
 		return nil
 	}
-	// As in Slurm, a script that cannot be executed counts as one that failed.
+	// As in Slurm, a script that cannot be executed has failed with its errno.
 	b.files.writeLine(spawn.ExecError(path, err))
 	b.proc = spawn.Ended(syscall.WaitStatus(spawn.ExecCode(err) << 8))
 	return nil
@@ -305,8 +305,8 @@ func (b *batch) signalSession(sig syscall.Signal) {
 	}
 }
 
-// sweep ends what the script left behind: steps get their grace period, other
-// processes are killed at once.
+// sweep ends the steps and processes that the script has left: steps get their grace
+// period, other processes are killed immediately.
 func (b *batch) sweep() {
 	a := b.a
 	a.coord.Terminate(coord.Cancelled, a.welcome.KillWait)
@@ -322,7 +322,8 @@ func (b *batch) sweep() {
 	b.swept = spawn.KillAll(10*time.Second, spawn.Everything)
 }
 
-// waitForSruns lets the sruns of a terminated script write their last lines.
+// waitForSruns waits a moment until the sruns of a terminated script have written their last
+// lines.
 func waitForSruns(session int) {
 	isSrun := func(p spawn.Proc) bool { return p.Session == session && spawn.Program(p.PID) == "srun" }
 	deadline := time.Now().Add(300 * time.Millisecond)
@@ -334,8 +335,7 @@ func waitForSruns(session int) {
 	}
 }
 
-// decompress decompresses a zstd block of a BatchJob. It returns nil for an empty
-// one.
+// decompress returns the contents of a zstd block of a BatchJob, or nil if it is empty.
 func decompress(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // firstCommandsDelay is the time after the start of a script at which commands are
-// first requested. A script that is over by then costs no request.
+// first requested. A script that has ended by then causes no request.
 const firstCommandsDelay = 20 * time.Millisecond
 
 // handleCommands executes the commands of the API role until ctx is cancelled.
@@ -28,7 +28,7 @@ func (b *batch) handleCommands(ctx context.Context) {
 		var final *apiclient.FinalError
 		switch {
 		case errors.As(err, &final) && (final.Code == http.StatusGone || final.Code == http.StatusNotFound):
-			// For the cluster, this run of the job is over.
+			// The cluster has ended this run of the job.
 			b.terminate("CANCELLED")
 			return
 		case err != nil:
@@ -80,8 +80,8 @@ func (b *batch) handleCommand(c *wire.Command) {
 	}
 }
 
-// signal sends a signal as scancel(1) describes: to the batch shell alone, to the
-// script and the steps (full), or else to the steps.
+// signal sends a signal as scancel(1) describes: to the batch shell only (shell), to the
+// script and the steps (full), or to the steps.
 func (b *batch) signal(sig int32, shell, full bool) {
 	switch {
 	case shell && !full:

@@ -25,7 +25,7 @@ type Config struct {
 	Token          string // path
 	TerminationLog string // path; empty: none
 	HostsFile      string // path
-	Helper         string // the agent's own program
+	Helper         string // path of the agent's own program
 	// ResumeGrace is the time in which clients from outside must reconnect.
 	ResumeGrace time.Duration
 	TempDir     string // for the socket and the script; empty: the system's

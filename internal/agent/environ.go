@@ -82,8 +82,8 @@ func (a *Agent) batchEnv(submitted []string) []string {
 	return env.WithSlurmConf(env.Merge(base, append(a.agentEnv(), a.withCommands(path))...))
 }
 
-// withCommands returns PATH=path with the folder of the commands, in front if path
-// does not name it.
+// withCommands returns PATH=path, with the directory of the commands added at the beginning
+// if path does not contain it.
 func (a *Agent) withCommands(path string) string {
 	if strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
 		return "PATH=" + path
@@ -91,9 +91,8 @@ func (a *Agent) withCommands(path string) string {
 	return "PATH=" + a.config.BinDir + ":" + path
 }
 
-// imageEnv returns the variables that a job with an image of its own takes from
-// it: all that the image sets, except those that --container-env preserves and
-// those of the pod.
+// imageEnv returns the variables that a job with --container-image gets from the image: all
+// that the image sets, except those that --container-env preserves and those of the pod.
 func (a *Agent) imageEnv(submitted []string) []string {
 	c := a.job.Batch.Container
 	if c["image"] == "" {
@@ -119,7 +118,7 @@ func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	over = append(over, "SLURM_CPUS_ON_NODE="+strconv.Itoa(int(n.CPUs)))
 	over = append(over, a.mpiInterfaceEnv(l.Command.Env)...)
 	if path, _ := env.Get(l.Command.Env, "PATH"); path != "" {
-		over = append(over, a.withCommands(path)) // srun outside of the job has it elsewhere
+		over = append(over, a.withCommands(path)) // an srun outside of the job has another directory
 	}
 	if _, set := env.Get(l.Command.Env, "TMPDIR"); !set {
 		over = append(over, "TMPDIR=/tmp")

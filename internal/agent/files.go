@@ -80,7 +80,7 @@ func (f *files) create(log *slog.Logger, path string, appending bool, to io.Writ
 	}
 	r, err := os.Open(path)
 	if err != nil {
-		log.Warn("the container log will lack the output", "error", err)
+		log.Warn("cannot copy the output to the container's log", "error", err)
 		return file, nil //nolint:nilerr // the file itself works
 	}
 	t := &tail{file: r, at: st.Size(), to: to, stop: make(chan struct{}), done: make(chan struct{})}
@@ -94,7 +94,7 @@ func (f *files) stdio() []*os.File { return []*os.File{f.in, f.out, f.err} }
 // writeLine appends a line to the script's error output.
 func (f *files) writeLine(line string) { f.writeError(line + "\n") }
 
-// writeError appends text to the script's error output, writeOutput to its output.
+// writeError appends text to the script's error output, and writeOutput to its output.
 func (f *files) writeError(text string)  { appendText(f.err, text) }
 func (f *files) writeOutput(text string) { appendText(f.out, text) }
 
@@ -120,7 +120,7 @@ func (f *files) close() {
 	}
 }
 
-// The interval at which a tail reads, and how long it may take to finish.
+// The interval at which a tail reads, and the timeout of finish.
 const (
 	tailInterval      = 200 * time.Millisecond
 	tailFinishTimeout = 5 * time.Second
@@ -153,7 +153,7 @@ func (t *tail) run() {
 	}
 }
 
-// copy copies what is new. It returns false after an error.
+// copy copies what was appended since the last call. It returns false after an error.
 func (t *tail) copy() bool {
 	if st, err := t.file.Stat(); err == nil && st.Size() < t.at {
 		t.at = 0 // truncated by the script

@@ -18,19 +18,19 @@ const (
 )
 
 // hostsFile returns the new contents of a hosts file: the old lines, without those
-// between the marks, and a line for every host of the job. The old lines lose the names
-// of the job's hosts: a resolver returns the addresses of all lines that have the name,
-// and programs take the output of `hostname --ip-address` for one address.
+// between the marks, and a line for every host of the job. The names of
+// the job's hosts are removed from the old lines: a resolver returns the addresses of all
+// lines with a name, and programs expect a single address from `hostname --ip-address`.
 func hostsFile(old []byte, hosts []wire.Host) []byte {
 	var b bytes.Buffer
-	ours := false
+	between := false // the marks
 	for line := range strings.SplitSeq(strings.TrimRight(string(old), "\n"), "\n") {
 		switch {
 		case line == hostsBegin:
-			ours = true
+			between = true
 		case line == hostsEnd:
-			ours = false
-		case !ours && line != "":
+			between = false
+		case !between && line != "":
 			b.WriteString(withoutNames(line, hosts))
 		}
 	}
@@ -65,8 +65,8 @@ func withoutNames(line string, hosts []wire.Host) string {
 	return f[0] + "\t" + strings.Join(left, "\t") + "\n"
 }
 
-// fillHosts writes the names of the job's hosts to path, if that is a file that
-// was mounted into the pod for it.
+// fillHosts writes the names of the job's hosts to path, if a file was mounted there for
+// this purpose.
 func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
 	if !mounted(mounts, path) {
 		return nil
@@ -93,7 +93,7 @@ func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
 const HostsVolume = "berth-hosts"
 
 // mounted reports, by the contents of /proc/self/mountinfo, whether path is a mount
-// of HostsVolume. The hosts files of the machine and of the kubelet are not.
+// of HostsVolume. A hosts file of the machine or the kubelet is not.
 func mounted(mountinfo []byte, path string) bool {
 	for line := range strings.SplitSeq(string(mountinfo), "\n") {
 		if f := strings.Fields(line); len(f) > 4 && f[4] == path && strings.Contains(f[3], HostsVolume) {

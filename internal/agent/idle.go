@@ -26,7 +26,7 @@ type idleConn struct {
 	since time.Time
 }
 
-// get returns a connection to node, or nil if there is none that works.
+// get returns a working connection to node, or nil if there is none.
 func (x *idleConns) get(node int32) *step.Conn {
 	x.mu.Lock()
 	defer x.mu.Unlock()

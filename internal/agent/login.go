@@ -21,11 +21,11 @@ const loginTimeout = 120 * time.Second
 // requests it (--get-user-env, or --export with names), and nil for others. The
 // variables of the submission win.
 func (b *batch) loginEnv(submitted []string) []string {
-	given, asked := b.a.job.Options["get-user-env"]
+	given, requested := b.a.job.Options["get-user-env"]
 	if v, _ := env.Get(submitted, "SLURM_GET_USER_ENV"); v == "1" {
-		asked = true
+		requested = true
 	}
-	if !asked {
+	if !requested {
 		return nil
 	}
 	limit := loginTimeout

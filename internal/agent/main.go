@@ -41,8 +41,8 @@ func Main(args, environ []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// These signals are caught and dropped. Processes of the job would inherit it
-	// if they were ignored.
+	// These signals are caught and discarded. If they were ignored instead, processes of the
+	// job would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
 	return Run(ctx, config, log)
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // The kubelet resolves the directories of --container-mounts as root when it starts
-// the job's container. Until then the user can replace a directory by a link to
-// one that the user must not see. So the init container, which has the user's
-// rights, records which directories the user reaches (recordMounts), and the agent
-// compares the mounts with the record before it runs any program of the user
-// (checkMounts).
+// the job's container. Until then the user can replace a directory by a link to a
+// directory that the user must not read. Therefore the init container, which has the
+// user's rights, records the identities of the directories that it sees (recordMounts),
+// and the agent compares the mounts with the record before it runs any program of the
+// user (checkMounts).
 
 // fileID identifies a file or directory on this node while it exists.
 type fileID struct {
@@ -71,8 +71,12 @@ func checkMounts(file string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || info.Size() > maxMountsFile {
-		return fmt.Errorf("the record of --container-mounts cannot be read: %w", err)
+	if err != nil {
+		return fmt.Errorf("the record of --container-mounts: %w", err)
+	}
+	if info.Size() > maxMountsFile {
+		return fmt.Errorf("the record of --container-mounts has %d bytes, at most %d are allowed",
+			info.Size(), maxMountsFile)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -89,7 +93,7 @@ func checkMounts(file string) error {
 		}
 		if got != w {
 			return fmt.Errorf("--container-mounts: "+
-				"what is mounted at %s is not the folder that was asked for; it was exchanged meanwhile", target)
+				"the directory mounted at %s is not the requested one; it was replaced before the job started", target)
 		}
 	}
 	return nil

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// oomKills returns how many processes of this container the kernel has killed for
-// memory, or 0 if that is unknown.
+// oomKills returns how many processes of this container the kernel's OOM killer has killed,
+// or 0 if that is unknown.
 func oomKills() int64 {
-	text, _ := os.ReadFile("/proc/self/cgroup") // if it fails: the roots of the hierarchies
+	text, _ := os.ReadFile("/proc/self/cgroup") // on an error the roots of the hierarchies are used
 	return countOOM("/sys/fs/cgroup", string(text))
 }
 

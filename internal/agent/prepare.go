@@ -25,7 +25,7 @@ func prepare(args []string, out io.Writer) int {
 		func(s string) error { accounts.groups = append(accounts.groups, s); return nil },
 	)
 	f.StringVar(&mounts, "mounts", "", "file to which the identities of the mounts SOURCE:TARGET are written")
-	f.StringVar(&bin, "bin", "", "directory to which that of the agent is copied")
+	f.StringVar(&bin, "bin", "", "directory to which the agent's directory is copied")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -75,7 +75,7 @@ func copyCommands(to string) error {
 	return nil
 }
 
-// copyFile copies a file.
+// copyFile copies a file, and replaces the target atomically.
 func copyFile(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {

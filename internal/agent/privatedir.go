@@ -15,16 +15,15 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// privateDir creates a directory that only this uid can enter, in the first
-// location that permits it. The directory is locked while the returned file is
-// open, by which other agents see that its agent is alive. The file is nil if the
-// directory cannot be locked.
+// privateDir creates a directory that only this uid can enter, in the first location that
+// permits it. The directory is locked while the returned file is open, so that other agents
+// see that it is in use. The file is nil if the directory cannot be locked.
 func privateDir(base string) (string, *os.File, error) {
 	locations := []string{base}
 	if base == "" {
 		locations = []string{os.TempDir(), wire.RunDir, "/dev/shm", "/run"}
 	}
-	// The script is executed from there, which container runtimes forbid in
+	// The script is executed from the directory, which container runtimes forbid in
 	// /dev/shm.
 	slices.SortStableFunc(locations, func(a, b string) int { return noExec(a) - noExec(b) })
 	prefix := "berth-" + strconv.Itoa(os.Getuid()) + "-"
@@ -35,7 +34,7 @@ func privateDir(base string) (string, *os.File, error) {
 			errs = append(errs, err)
 			continue
 		}
-		// If it cannot be locked, other agents cannot lock and remove it either.
+		// If this agent cannot lock it, other agents cannot lock and remove it either.
 		lock, _ := lockDir(dir)
 		removeStale(filepath.Join(p, prefix), time.Now().Add(-staleAge))
 		return dir, lock, os.Chmod(dir, 0o700)

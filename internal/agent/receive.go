@@ -19,8 +19,7 @@ import (
 )
 
 // receiveFile runs a task of sbcast: it writes its input to a file. The file gets
-// its name when it is complete. The exit code is the number of the system's error,
-// or 1.
+// its name when it is complete. The exit code is the errno of an error, or 1.
 func receiveFile(description string, in io.Reader, errs io.Writer) int {
 	var r step.FileSpec
 	if err := json.Unmarshal([]byte(description), &r); err != nil {
@@ -37,7 +36,7 @@ func receiveFile(description string, in io.Reader, errs io.Writer) int {
 // copySize is the size of the buffer, in bytes.
 const copySize = 1 << 20
 
-var errChecksum = errors.New("the file arrived damaged")
+var errChecksum = errors.New("the received file is damaged")
 
 // writeReceived writes a temporary file and then renames it.
 func writeReceived(r *step.FileSpec, in io.Reader) (err error) {
@@ -110,8 +109,8 @@ type output interface {
 	Chmod(os.FileMode) error
 }
 
-// fillAndClose writes the file that r describes to f and closes it. Some file
-// systems report only then that there is no space left (NFS, quotas).
+// fillAndClose writes the file that r describes to f and closes it. Some file systems (NFS,
+// quotas) report only at the close that there is no space left.
 func fillAndClose(f output, r *step.FileSpec, in io.Reader) error {
 	return errors.Join(fill(f, r, in), f.Close())
 }

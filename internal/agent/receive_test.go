@@ -34,11 +34,11 @@ func TestReceive(t *testing.T) {
 	}{
 		"plain":          {false, content, ""},
 		"compressed":     {true, packed, ""},
-		"cut":            {false, content[:1000], "the file arrived damaged\n"},
-		"too long":       {false, append(bytes.Clone(content), 'x'), "the file arrived damaged\n"},
+		"cut":            {false, content[:1000], "the received file is damaged\n"},
+		"too long":       {false, append(bytes.Clone(content), 'x'), "the received file is damaged\n"},
 		"packed and cut": {true, packed[:len(packed)/2], "unexpected EOF\n"},
-		"not packed":     {true, content, "the file arrived damaged\n"},
-		"other":          {false, bytes.ToUpper(content), "the file arrived damaged\n"},
+		"not packed":     {true, content, "the received file is damaged\n"},
+		"other":          {false, bytes.ToUpper(content), "the received file is damaged\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -62,7 +62,7 @@ func (x *resumableClients) remove(token string) {
 	maps.DeleteFunc(x.clients, func(_, t string) bool { return t == token })
 }
 
-// hungUp fails the stream of a client that has gone and will not reconnect.
+// hungUp fails the stream of a client that has disconnected and will not reconnect.
 func (x *resumableClients) hungUp(client string) {
 	x.mu.Lock()
 	s := x.streams[x.clients[client]]
@@ -89,7 +89,7 @@ func (x *resumableClients) drain() {
 
 // serveResumable serves a new resumable client, or resumes the stream of one that
 // reconnects. Only that client knows the token, and only clients that may attach
-// to the job get here.
+// to the job are served here.
 func (a *Agent) serveResumable(ctx context.Context, conn *step.Conn, open *step.Open) {
 	token, received := open.Token, uint64(0)
 	var s *resume.Stream
@@ -129,8 +129,8 @@ func (a *Agent) serveResumable(ctx context.Context, conn *step.Conn, open *step.
 	}))
 }
 
-// drainedStream is a stream whose Close returns at once and drains the stream in
-// the background, for as long as the client may reconnect.
+// drainedStream is a stream whose Close returns immediately and drains the stream in the
+// background, for as long as the client may reconnect.
 type drainedStream struct {
 	*resume.Stream
 	timeout time.Duration

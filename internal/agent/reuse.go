@@ -27,7 +27,7 @@ func (a *Agent) runJobs(ctx context.Context) int {
 		}
 		next, err := a.startNext(ctx, w)
 		if err != nil {
-			a.log.Error("cannot start", "job", w.JobID, "error", err)
+			a.log.Error("cannot start the next job", "job", w.JobID, "error", err)
 			a.writeTerminationLog(&wire.Report{
 				JobID: w.JobID, Attempt: w.Attempt, Kind: wire.ReportFailed, Message: err.Error(),
 			})
@@ -37,8 +37,8 @@ func (a *Agent) runJobs(ctx context.Context) int {
 	}
 }
 
-// startNext starts the agent of the next job in this pod, and releases what
-// belonged to the previous one.
+// startNext starts the agent of the next job in this pod, and releases the resources of the
+// previous job.
 func (a *Agent) startNext(ctx context.Context, w *wire.Welcome) (*Agent, error) {
 	config := *a.config
 	config.JobID, config.Attempt = w.JobID, w.Attempt

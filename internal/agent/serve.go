@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// peerListener accepts connections of other agents and of the API role. If several
-// jobs run in the pod one after the other, agent is that of the present job.
+// peerListener accepts connections of other agents and of the API role. agent is the Agent
+// of the current job, as several jobs may run in the pod one after the other.
 type peerListener struct{ agent atomic.Pointer[Agent] }
 
 // serve accepts connections until l is closed.
@@ -51,8 +51,8 @@ func (a *Agent) serveUnix(ctx context.Context) {
 	}
 }
 
-// serve serves a connection by its first message. isAgent is true for connections
-// of other agents.
+// serve handles a connection according to its first message. isAgent is true for
+// connections of other agents.
 func (a *Agent) serve(ctx context.Context, conn *step.Conn, isAgent bool) {
 	var open step.Open
 	if err := conn.Expect(step.FrameOpen, &open); err != nil {
@@ -105,7 +105,7 @@ func (a *Agent) runLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) 
 		a.refuseLaunch(conn, l)
 		return nil
 	}
-	if a.job.Batch.NoKill { // the step must see the loss of this node, not the end of its tasks
+	if a.job.Batch.NoKill { // the coordinator must see the loss of this node, not the end of its tasks
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		defer stop()
 	}
@@ -122,7 +122,7 @@ func (a *Agent) runLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) 
 					return
 				}
 			}
-			// Down drops frames for a step that is over.
+			// Down drops frames for a step that has ended.
 			if err != nil || tree.Down(f) != nil {
 				tree.Abort()
 				return
@@ -136,8 +136,7 @@ func (a *Agent) runLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) 
 	return <-read
 }
 
-// isValid reports whether a launch could be that of a coordinator, before its
-// values are used as indexes.
+// isValid reports whether the values of a launch are valid indexes for this job.
 func (a *Agent) isValid(l *step.Launch) bool {
 	if l.JobID != a.welcome.JobID || len(l.Nodes) == 0 || len(l.Command.Args) == 0 {
 		return false
@@ -167,7 +166,7 @@ func (a *Agent) relay(ctx context.Context, client *step.Conn) {
 	forward(client, first)
 }
 
-// refuse reports to a client why there will be no step.
+// refuse reports to a client why its step is refused.
 func refuse(conn *step.Conn, why string) {
 	defer conn.Close()
 	if conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(why)}) == nil {

@@ -76,7 +76,7 @@ func (a *Agent) prolog(ctx context.Context) {
 	s := a.site
 	select {
 	case <-s.ready:
-		return // there is none
+		return // there is no prolog
 	default:
 	}
 	defer close(s.ready)
@@ -163,7 +163,7 @@ func (a *Agent) scriptEnv(slurmContext string) []string {
 		"SLURM_JOB_WORK_DIR="+a.job.Batch.WorkDir, "HOME="+w.Home, "USER="+w.User, "PATH="+defaultPath)
 }
 
-// exitEnv returns the variables that describe the job's end to an epilog.
+// exitEnv returns the variables of an epilog that describe how the job ended.
 func exitEnv(r *wire.Report) []string {
 	status := r.Status<<8 | r.Signal
 	return []string{

@@ -13,11 +13,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// reportDelay is how long changes of steps are collected for one report.
+// reportDelay is the time during which changes of steps are collected for one report.
 const reportDelay = 200 * time.Millisecond
 
-// maxStepsPerReport is the maximum number of steps in a report. maxStepsAtEnd is
-// that of the report of the job's end.
+// maxStepsPerReport is the maximum number of steps in a report, and maxStepsAtEnd that in
+// the report of the job's end.
 const (
 	maxStepsPerReport = 500
 	maxStepsAtEnd     = 20
@@ -92,9 +92,9 @@ func (s *stepReports) run() {
 	}
 }
 
-// close sends the queued records, within timeout. It returns a few that it did not
-// send, for the report of the job's end. It must be called once, after the last
-// put.
+// close sends the queued records, within timeout. It does not send the last ones if they
+// are few, but returns them for the report of the job's end. It must be called once, after
+// the last put.
 func (s *stepReports) close(timeout time.Duration) []wire.StepRecord {
 	close(s.closing)
 	s.notify()
@@ -114,8 +114,8 @@ func (a *Agent) reportSteps() {
 	a.coord.OnChange(a.steps.put)
 }
 
-// batchUsage returns what the batch script uses, with the load of its node's GPUs
-// if gpus is true. It returns nil if the script is over.
+// batchUsage returns the current usage of the batch script, with the load of its node's
+// GPUs if gpus is true. It returns nil if the script has ended.
 func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 	select {
 	case <-b.ended:

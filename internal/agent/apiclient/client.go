@@ -1,5 +1,5 @@
 // Package apiclient is the agent's client of the API role. It sends messages of package
-// wire over HTTPS, and retries until they are answered.
+// wire over HTTPS, and retries until it receives a response.
 package apiclient
 
 import (
@@ -34,7 +34,7 @@ const (
 // environment, a few MiB at most.
 const maxAnswer = 64 << 20
 
-// FinalError is an answer that retrying does not change.
+// FinalError is a response after which a retry would be useless.
 type FinalError struct {
 	Code int
 	Text string
@@ -48,7 +48,7 @@ type Client struct {
 	token string // path
 
 	mu   sync.Mutex
-	urls []string // the one that answered last is the first
+	urls []string // the one that responded last comes first
 }
 
 // New returns a Client that trusts ca and authenticates with the token in a file. The
@@ -66,7 +66,7 @@ func New(urls []string, ca *x509.CertPool, tokenPath string) *Client {
 	return &Client{http: &http.Client{Transport: t}, token: tokenPath, urls: append([]string(nil), urls...)}
 }
 
-// Hello reports the agent and waits until all agents of the job have been reported.
+// Hello reports the agent, and waits until all agents of the job have reported.
 func (c *Client) Hello(ctx context.Context, h *wire.Hello) (*wire.Welcome, error) {
 	var w wire.Welcome
 	if err := c.send(ctx, wire.PathHello, h, &w); err != nil {
@@ -146,7 +146,7 @@ func (c *Client) tryAll(ctx context.Context, path string, body []byte, out any) 
 	return last
 }
 
-// prefer moves a URL to the front.
+// prefer makes a URL the first one.
 func (c *Client) prefer(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

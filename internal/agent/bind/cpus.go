@@ -9,15 +9,15 @@ import (
 
 // Tasks are the tasks of a step on one node.
 type Tasks struct {
-	CPUs  []int // of the step on the node, ascending
+	CPUs  []int // of the step on the node, in ascending order
 	Count int
 	Per   int // CPUs for each task
 	// Distribution is --distribution as given.
 	Distribution string
 }
 
-// CPUs returns the CPUs of each task, or nil if tasks are not bound. CPUs that
-// --cpu-bind names and the step does not have are left out.
+// CPUs returns the CPUs of each task, or nil if tasks are not bound. It omits CPUs that
+// --cpu-bind names but the step does not have.
 func (t *Topology) CPUs(b *affinity.CPUBind, s *Tasks) [][]int {
 	if b.Kind == affinity.None || len(s.CPUs) == 0 {
 		return nil
@@ -69,9 +69,9 @@ func (t *Topology) inDomains(ids []int, positions ...int) []int {
 	return out
 }
 
-// automatic gives each task its share of the CPUs, expanded to the units of the kind.
-// Without a kind, it chooses one with as many units as CPUs are needed. If there is
-// none, or if tasks share CPUs, every task has all CPUs.
+// automatic returns each task's share of the CPUs, expanded to the units of the kind. If
+// the kind is Auto, it chooses the kind of which the step has as many units as CPUs are
+// needed. If there is none, or if tasks share CPUs, every task has all CPUs.
 func (t *Topology) automatic(b *affinity.CPUBind, s *Tasks) [][]int {
 	cores := t.groups(s.CPUs, byCore)
 	kind, need := b.Kind, s.Count*s.Per

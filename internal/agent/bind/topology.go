@@ -19,14 +19,14 @@ const Sys = "/sys"
 // cpu is one hardware thread.
 type cpu struct{ id, socket, core, domain int }
 
-// Topology is a node's CPUs and NUMA nodes. Read-only.
+// Topology is a node's CPUs and NUMA nodes. It is read-only.
 type Topology struct {
 	cpus    map[int]cpu
-	domains []int // NUMA nodes, ascending
+	domains []int // NUMA nodes, in ascending order
 }
 
-// Read reads the topology from a directory such as Sys. CPUs that it does not describe
-// count as separate cores of one socket.
+// Read reads the topology from a directory such as Sys. CPUs that it does not describe are
+// treated as separate cores of one socket.
 func Read(sys string) *Topology {
 	t := &Topology{cpus: map[int]cpu{}}
 	dirs, _ := filepath.Glob(filepath.Join(sys, "devices/system/cpu/cpu[0-9]*")) // the pattern is well-formed

@@ -12,7 +12,8 @@ import (
 // requested: the low byte of Slurm's error number.
 const exitBindFailed = 192
 
-// checkBinding refuses a binding to CPUs that the step does not have.
+// checkBinding returns an error if the tasks are to be bound to CPUs that the step does not
+// have.
 func (c *Coordinator) checkBinding(g *allocation, b *affinity.CPUBind) error {
 	if b.Kind != affinity.MapCPU && b.Kind != affinity.MaskCPU || c.node.CPUs == nil {
 		return nil

@@ -7,15 +7,15 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// Limits of a broadcaster, in bytes: the output that it keeps for subscribers
-// that join later, and how far behind a slow subscriber may be.
+// Limits of a broadcaster, in bytes: the output that it keeps for later subscribers, and
+// the queue of a slow subscriber.
 const (
-	keptBytes   = 64 << 10
-	behindBytes = 8 << 20
+	keptBytes  = 64 << 10
+	queueBytes = 8 << 20
 )
 
 // broadcaster forwards a step's frames to its observers (sattach). It never waits
-// for them: a subscriber that is too far behind is dropped. It is safe for
+// for them: a subscriber that reads too slowly is dropped. It is safe for
 // concurrent use.
 type broadcaster struct {
 	mu          sync.Mutex
@@ -58,7 +58,7 @@ func (b *broadcaster) send(f *step.Frame) {
 	defer b.mu.Unlock()
 	b.keep(&frame)
 	for s := range b.subscribers {
-		if s.size += len(frame.Data); s.size > behindBytes {
+		if s.size += len(frame.Data); s.size > queueBytes {
 			s.dropped = true
 			delete(b.subscribers, s)
 		} else {
@@ -135,8 +135,8 @@ func (b *broadcaster) close() {
 	b.kept = nil
 }
 
-// attach sends the frames of a running step to the client at conn, and its
-// signals to the step, until either is over.
+// attach sends the frames of a running step to the client at conn, and its signals to the
+// step, until the step ends or the client disconnects.
 func (c *Coordinator) attach(conn *step.Conn, f *step.Frame) {
 	var a step.Attach
 	if f.Decode(&a) != nil {
@@ -181,7 +181,7 @@ func (s *session) sendToObserver(conn *step.Conn, observer *subscriber, gone <-c
 			}
 		}
 		if dropped {
-			const text = "slurmstepd: error: output comes faster than it is read; detached\n"
+			const text = "slurmstepd: error: the client does not read the output fast enough; detached\n"
 			conn.Send(&step.Frame{Type: step.FrameNotice, Data: []byte(text)}) //nolint:errcheck // it may be gone
 		}
 		if !more {

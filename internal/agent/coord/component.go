@@ -8,10 +8,10 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// part is a step that is part of a larger one, in the component of a
-// heterogeneous job. The tasks and their environment have the numbers of the
-// whole. The client, which joins the parts, and the records of this job have
-// those of the part. A nil part translates nothing.
+// part is a step that is part of a larger step over several components of a heterogeneous
+// job. The tasks and their environment have the numbers of the larger step. The client,
+// which joins the parts, and the records of this job have the numbers of the part. A nil
+// part translates nothing.
 type part struct{ step.Join }
 
 // waitForJoin reports to the client of a part that it is allocated, and waits
@@ -34,8 +34,8 @@ func (s *session) waitForJoin(ctx context.Context, g *allocation, created *step.
 	}
 }
 
-// receiveJoin delivers the client's Join and returns when the step has started,
-// because what the client sends next is for the tasks.
+// receiveJoin delivers the client's Join and returns when the step has started, because
+// later frames of the client are for the tasks.
 func (s *session) receiveJoin(f *step.Frame) bool {
 	j := new(step.Join)
 	if f.Decode(j) != nil {
@@ -74,7 +74,7 @@ func matches(j *step.Join, g *allocation) bool {
 	return true
 }
 
-// renumber gives a step that has not started the number that it has in the other
+// renumber changes the number of a step that has not started to its number in the other
 // components, if that number is free here.
 func (c *Coordinator) renumber(g *allocation, id int32) {
 	c.mu.Lock()
@@ -87,7 +87,7 @@ func (c *Coordinator) renumber(g *allocation, id int32) {
 	g.id, c.next = id, id+1
 }
 
-// adapt changes the launch of a part to the numbers of the whole.
+// adapt changes the numbers in the launch of a part to those of the larger step.
 func (j *part) adapt(l *step.Launch) {
 	if l.Step.Distribution == "" {
 		l.Step.Distribution = l.Step.DefaultDistribution()
@@ -104,7 +104,7 @@ func (j *part) adapt(l *step.Launch) {
 	}
 }
 
-// toWhole returns a frame of the client with the task's number in the whole.
+// toWhole returns a frame of the client with the task's number in the larger step.
 func (j *part) toWhole(f *step.Frame) *step.Frame {
 	if j == nil || f.Task == step.AllTasks || f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF {
 		return f
@@ -149,8 +149,8 @@ func (j *part) renumberTasks(tasks []uint32) {
 	}
 }
 
-// rewrite returns f with its message changed. A malformed message is left for its
-// reader to refuse.
+// rewrite returns f with its message changed. It returns a malformed message unchanged; its
+// reader refuses it.
 func rewrite[T any](f *step.Frame, change func(*T)) *step.Frame {
 	v := new(T)
 	if f.Decode(v) != nil {

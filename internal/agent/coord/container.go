@@ -9,9 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// checkContainer refuses a step that requests another container than that of its
-// job. Steps run in the job's containers, so they may only repeat what these
-// already have.
+// checkContainer returns an error if a step requests a container other than that of its
+// job. Steps run in the job's containers, so they may only repeat options of the job.
 func (j *Job) checkContainer(want map[string]string) error {
 	switch image := want["image"]; {
 	case image == "" || image == j.Container["image"]:
@@ -29,8 +28,8 @@ func (j *Job) checkContainer(want map[string]string) error {
 	return j.checkMounts(want["mounts"])
 }
 
-// checkMounts refuses mounts that the step cannot have: it sees the directories
-// that its job mounts, and those with the same path inside and outside.
+// checkMounts returns an error if the step requests mounts that it cannot have: it sees the
+// directories that its job mounts, and those with the same path inside and outside.
 func (j *Job) checkMounts(text string) error {
 	if text == "" {
 		return nil

@@ -1,6 +1,6 @@
 // Package coord coordinates the steps of a job, in the agent of its first node.
-// The coordinator numbers steps, reserves nodes and CPUs for their tasks, lets
-// steps wait that do not fit beside the others, starts them through package
+// The coordinator numbers steps and reserves nodes, CPUs and other resources for their
+// tasks. Steps wait until their resources are free. It starts steps through package
 // launch, and terminates them when the job ends.
 package coord
 
@@ -36,8 +36,8 @@ type Job struct {
 	// NoKill means that the job continues without lost nodes; new steps avoid
 	// them.
 	NoKill bool
-	// Container is what the job requested of its containers (--container-image
-	// and so on); nil: nothing.
+	// Container holds the job's container options (--container-image and so on); nil:
+	// none.
 	Container map[string]string
 	// MemPerCPU means that the job's memory was requested by CPU, not by node.
 	MemPerCPU bool
@@ -50,13 +50,13 @@ type Node struct {
 	Name string
 	CPUs int32
 	IDs  []int // the CPUs; empty: unknown
-	// Memory is the job's memory there, in MiB; 0: unknown.
+	// Memory is the job's memory on the node, in MiB; 0: unknown.
 	Memory int64
-	// GPUs are the indexes of the job's GPUs there, if they are known. HasGPUs
-	// means that the job has GPUs, known or not.
+	// GPUs are the indexes of the job's GPUs on the node, if they are known. HasGPUs means
+	// that the job has GPUs, even if their indexes are unknown.
 	GPUs    []int
 	HasGPUs bool
-	// GRES are the job's other generic resources there.
+	// GRES are the job's other generic resources on the node.
 	GRES []Pool
 }
 
@@ -72,7 +72,7 @@ type Coordinator struct {
 	hidden   int32
 	reserved []map[int]bool // CPUs that steps have on each node, by position
 	memory   []int64        // that steps have reserved on each node, MiB
-	// reservedGPUs are those that steps have to themselves, on each node.
+	// reservedGPUs are the GPUs that steps have exclusively, on each node.
 	reservedGPUs []map[int]bool
 	live         map[int32]*session
 	changed      chan struct{} // closed and replaced when a step ends or the coordinator closes
@@ -110,7 +110,7 @@ func New(node *launch.Node, job *Job, now func() string) *Coordinator {
 	return c
 }
 
-// allocation is what a step has been given: nodes, CPUs and other resources.
+// allocation is the resources of a step: nodes, CPUs and others.
 type allocation struct {
 	id     int32
 	layout *placement.Layout
@@ -123,7 +123,7 @@ type allocation struct {
 	ports  portRange
 }
 
-// allocate gives s the resources that req requests. If they are in use by other
+// allocate reserves the resources that req requests for s. If they are in use by other
 // steps, it returns a channel that is closed when another attempt makes sense.
 func (c *Coordinator) allocate(s *session, req *step.Request) (g *allocation, wait <-chan struct{}, err error) {
 	c.mu.Lock()
@@ -263,7 +263,7 @@ func (c *Coordinator) release(g *allocation) {
 	c.wake()
 }
 
-// wake makes waiting steps try again. The caller holds c.mu.
+// wake causes waiting steps to try again. The caller holds c.mu.
 func (c *Coordinator) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -340,7 +340,7 @@ func (c *Coordinator) Terminate(reason EndReason, grace int32) {
 	}
 }
 
-// Kill closes the coordinator and kills all tasks at once.
+// Kill closes the coordinator and kills all tasks immediately.
 func (c *Coordinator) Kill() {
 	c.Close()
 	for _, s := range c.sessions() {

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// wantedGPUs returns how many GPUs the step requests on each node of its layout,
-// or nil if it requests none and sees all of the job's.
+// wantedGPUs returns how many GPUs the step requests on each node of its layout, or nil if
+// it requests no number and thus sees all GPUs of the job.
 func wantedGPUs(s *step.Shape, l *placement.Layout) []int {
 	if s.GPUs == 0 && s.GPUsPerNode == 0 && s.GPUsPerTask == 0 && !s.NoGPUs {
 		return nil

@@ -16,7 +16,7 @@ type Pool struct {
 	reserved int64 // by steps
 }
 
-// share is what a step reserves of a pool.
+// share is the number of units that a step reserves of a pool.
 type share struct {
 	pool  *Pool
 	count int64
@@ -24,7 +24,7 @@ type share struct {
 
 // selectGRES selects the generic resources of a step on each node of its layout.
 // busy is true if the step must wait for other steps. With overlap the step uses
-// what others have, and gets no shares. The caller holds c.mu.
+// the resources of other steps too, and reserves nothing. The caller holds c.mu.
 func (c *Coordinator) selectGRES(
 	s *step.Shape, l *placement.Layout, overlap bool,
 ) (shares []share, busy bool, err error) {
@@ -52,8 +52,8 @@ func (c *Coordinator) selectGRES(
 	return shares, false, nil
 }
 
-// selected returns what has already been selected from a pool: a step may name
-// the same resource twice.
+// selected returns the number of units already selected from a pool, as a step may name the
+// same resource twice.
 func selected(shares []share, p *Pool) (n int64) {
 	for _, s := range shares {
 		if s.pool == p {

@@ -6,9 +6,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// Steps can reserve these ports (--resv-ports). The range is that of the example
-// of MpiParams in slurm.conf(5). The pods of a job have a network of their own,
-// so the ports need only be unique among the steps of the job.
+// Steps can reserve these ports (--resv-ports). The range is that of the example of
+// MpiParams in slurm.conf(5). Each pod has its own network, so the ports need only be
+// unique among the steps of the job.
 const (
 	firstPort = 12000
 	lastPort  = 12999

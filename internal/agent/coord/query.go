@@ -11,11 +11,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// sampleTimeout limits the wait for samples from the tasks' nodes. A query is
-// answered with those that have arrived by then.
+// sampleTimeout limits the wait for samples from the tasks' nodes. The response
+// to a query contains those that have arrived by then.
 const sampleTimeout = 5 * time.Second
 
-// sampler collects what the tasks of a step use. It is safe for concurrent use.
+// sampler collects the usage of the tasks of a step. It is safe for concurrent use.
 type sampler struct {
 	mu      sync.Mutex
 	samples map[uint32]*step.TaskSample
@@ -38,15 +38,15 @@ func (x *sampler) add(list []step.TaskSample) {
 }
 
 // SetBatchUsage registers the function that returns the usage of the batch
-// script, with the load of its node's GPUs if gpus is true, and nil when the
-// script is over.
+// script, with the load of its node's GPUs if gpus is true, or nil after the end
+// of the script.
 func (c *Coordinator) SetBatchUsage(fn func(gpus bool) *step.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.batch = fn
 }
 
-// query answers a client that asks what steps use.
+// query sends the usage of steps to a client.
 func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 	var q step.Query
 	if f.Decode(&q) != nil {
@@ -76,11 +76,11 @@ func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 			return
 		}
 	}
-	conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes
+	conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
 }
 
-// sample asks the tasks' nodes what the step uses. It returns nil if the step
-// does not run.
+// sample returns the usage of a step, which it requests from the tasks' nodes. It returns
+// nil if the step does not run.
 func (s *session) sample(gpus bool) *step.Usage {
 	s.sampling.Lock() // one query at a time
 	defer s.sampling.Unlock()
@@ -116,7 +116,7 @@ func (s *session) sample(gpus bool) *step.Usage {
 	return s.usage(x)
 }
 
-// usage returns what the step uses, by the samples in x.
+// usage returns the usage of the step according to the samples in x.
 func (s *session) usage(x *sampler) *step.Usage {
 	out := &step.Usage{Record: s.rec.get(), PIDs: make([][]int32, len(s.allocation.layout.Nodes))}
 	out.Record.Usage = wire.Usage{}

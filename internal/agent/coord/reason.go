@@ -3,7 +3,7 @@ package coord
 // EndReason is why a step is terminated.
 type EndReason int
 
-// Reasons, and what the notice in the step's output says after the time.
+// The reasons, each with the text that follows the time in the notice in the step's output.
 const (
 	Cancelled   EndReason = iota // by a user, or with its job
 	TimeLimit                    // DUE TO TIME LIMIT
@@ -12,8 +12,8 @@ const (
 	NodeFailure                  // DUE TO NODE FAILURE, ...
 )
 
-// Suffix returns what the notice says after the time, beginning with a space; it
-// is empty for Cancelled.
+// Suffix returns the text that follows the time in the notice, beginning with a space. It is
+// empty for Cancelled.
 func (r EndReason) Suffix() string {
 	switch r {
 	case TimeLimit:

@@ -24,7 +24,7 @@ func (c *Coordinator) newRecord(g *allocation, req *step.Request) *record {
 	x := &record{node: g.layout.TaskNode(), code: -1, r: wire.StepRecord{
 		ID: g.id, Name: req.Name, Tasks: int32(g.layout.Count), Layout: req.Shape.Distribution,
 		State: "RUNNING", Start: time.Now().UnixNano(), TimeLimit: req.TimeLimit,
-		SrunHost: req.SrunHost[:min(len(req.SrunHost), longestHost)], SrunPID: req.SrunPID,
+		SrunHost: req.SrunHost[:min(len(req.SrunHost), maxHostName)], SrunPID: req.SrunPID,
 	}}
 	if x.r.Layout == "" {
 		x.r.Layout = "block"
@@ -45,8 +45,8 @@ func (c *Coordinator) newRecord(g *allocation, req *step.Request) *record {
 	return x
 }
 
-// gpusOf returns the GPUs that a step sees on its node k: those that it reserves, or
-// else all of the job's.
+// gpusOf returns the GPUs that a step sees on its node k: those that it requested, or else
+// all GPUs of the job.
 func (c *Coordinator) gpusOf(g *allocation, k int) []int {
 	n := &g.nodes[k]
 	if n.NoGPUs || n.GPUs != nil {
@@ -55,11 +55,11 @@ func (c *Coordinator) gpusOf(g *allocation, k int) []int {
 	return c.job.Nodes[n.Node].GPUs
 }
 
-// longestHost is the maximum length of a host name, RFC 1035.
-const longestHost = 255
+// maxHostName is the maximum length of a host name (RFC 1035).
+const maxHostName = 255
 
-// memoryOf returns the memory that a step may use on a node where it has the
-// given number of CPUs: what it requests, or else its share of the job's.
+// memoryOf returns the memory in MiB that a step may use on a node where it has the given
+// number of CPUs: what it requests, or else its share of the job's memory.
 func (c *Coordinator) memoryOf(n *Node, s *step.Shape, cpus int32) int64 {
 	switch need := s.MemoryOn(cpus); {
 	case need > 0:

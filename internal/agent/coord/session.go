@@ -40,7 +40,7 @@ type session struct {
 	settled chan struct{}   // closed by settle
 	settle  func()          // called when the step has its tree, or will not get one
 
-	cancel context.CancelFunc // called when the client is gone
+	cancel context.CancelFunc // called when the client has disconnected
 }
 
 // Serve runs the step that the client at conn requests, from its Request to its
@@ -93,7 +93,7 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	s.run(ctx, g, &req)
 }
 
-// check refuses requests that no allocation can satisfy.
+// check returns an error for a request that no allocation can satisfy.
 func (s *session) check(req *step.Request) error {
 	switch {
 	case req.JobID != 0 && req.JobID != s.c.job.ID:
@@ -116,7 +116,7 @@ func (s *session) check(req *step.Request) error {
 	return nil
 }
 
-// checkAllocated refuses what does not fit the step's allocation.
+// checkAllocated returns an error if the command does not fit the step's allocation.
 func (c *Coordinator) checkAllocated(g *allocation, cmd *step.Command) error {
 	if cmd.Programs != nil {
 		if lines := multiprog.Check(cmd.Args[0], cmd.Programs, g.layout.Count); lines != nil {
@@ -157,7 +157,7 @@ func (s *session) waitForAllocation(ctx context.Context, req *step.Request) (*al
 	}
 }
 
-// run starts a step and returns when it is over.
+// run starts a step and returns when it has ended.
 func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
 	release := sync.OnceFunc(func() { s.c.release(g) })
 	defer release()
@@ -201,7 +201,7 @@ func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
 	stop := context.AfterFunc(ctx, s.abort)
 	defer stop()
 	s.tree.Wait()
-	release() // before the client knows: its next step must find the CPUs free
+	release() // before the client is notified, because its next step needs the CPUs
 	s.waitForNotice()
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
 }
@@ -221,8 +221,7 @@ func (s *session) setTimeLimit(minutes int32) (started bool) {
 	return true
 }
 
-// clearTimeLimit stops the time limit of a step that is over. Its record keeps
-// the limit.
+// clearTimeLimit stops the timer of a step that has ended. Its record keeps the limit.
 func (s *session) clearTimeLimit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +257,8 @@ func (c *Coordinator) describe(g *allocation) *step.Created {
 	return created
 }
 
-// waitForNotice waits until the client of a step that is being terminated has
-// got the notice, which must arrive before the end of the step.
+// waitForNotice waits until the client of a step that is being terminated has received the
+// notice, which must arrive before the end of the step.
 func (s *session) waitForNotice() {
 	s.mu.Lock()
 	announced := s.announced
@@ -308,7 +307,7 @@ func (c *Coordinator) launch(g *allocation, req *step.Request) *step.Launch {
 	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: command}
 }
 
-// read handles what the client sends, until it is gone.
+// read handles the frames of the client until it disconnects.
 func (s *session) read() {
 	defer s.cancel()
 	for {
@@ -326,7 +325,7 @@ func (s *session) read() {
 			}
 			continue
 		case tree == nil:
-			return // before the step is created, a client can only hang up
+			return // before the step is created, a client can only disconnect
 		case f.Type == step.FrameSignal:
 			var sig step.Signal
 			if f.Decode(&sig) != nil {
@@ -347,8 +346,8 @@ func (s *session) read() {
 	}
 }
 
-// Send forwards a frame from the step's tasks to the client and its observers,
-// and records what it reports.
+// Send forwards a frame from the step's tasks to the client and its observers, and updates
+// the step's record.
 func (s *session) Send(f *step.Frame) error {
 	f = s.part.toPart(f)
 	switch f.Type {
@@ -387,8 +386,8 @@ func (c *Coordinator) recordStatus(status uint32) {
 	c.derived = max(c.derived, status&0xff7f)
 }
 
-// terminate terminates the step: SIGTERM, and SIGKILL after wait seconds, or
-// SIGKILL at once with step.KillNow. A second call has no effect.
+// terminate terminates the step: SIGTERM, and SIGKILL after wait seconds, or only SIGKILL
+// with step.KillNow. A second call has no effect.
 func (s *session) terminate(reason EndReason, wait int32) {
 	s.mu.Lock()
 	if s.ending || s.tree == nil { // run terminates a step that starts later
@@ -396,7 +395,7 @@ func (s *session) terminate(reason EndReason, wait int32) {
 		return
 	}
 	seconds := wait + 2
-	if wait == step.KillNow { // Slurm's srun prints the same number then
+	if wait == step.KillNow { // Slurm's srun prints the same number in this case
 		seconds = s.c.job.KillWait + 2
 	}
 	announced := make(chan struct{})
@@ -407,15 +406,15 @@ func (s *session) terminate(reason EndReason, wait int32) {
 	// A client that does not read must not delay the end of the step.
 	go func() {
 		defer close(announced)
-		if reason != TimeLimit { // then Slurm's srun prints only what the tasks' end causes
+		if reason != TimeLimit { // at a time limit Slurm's srun prints only the lines about the tasks' end
 			s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: seconds}) //nolint:errcheck // it may be gone
 		}
 		s.sendNotice(reason)
 	}()
 }
 
-// sendNotice writes to the step's output that it is cancelled. The step must
-// have been allocated.
+// sendNotice writes the notice of the step's cancellation to its output. The step must have
+// an allocation.
 func (s *session) sendNotice(reason EndReason) {
 	first := s.c.job.Nodes[s.allocation.layout.Nodes[0]].Name
 	s.sendText(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
@@ -443,7 +442,7 @@ func (s *session) signal(sig *step.Signal) {
 	}
 }
 
-// abort kills the step and hangs up.
+// abort kills the step and closes the connection to its client.
 func (s *session) abort() {
 	s.mu.Lock()
 	tree := s.tree
@@ -458,7 +457,7 @@ func (s *session) sendText(t step.Type, text string) {
 	s.conn.Send(&step.Frame{Type: t, Task: step.AllTasks, Data: []byte(text)}) //nolint:errcheck // it may be gone
 }
 
-// refuse reports to the client why there will be no step.
+// refuse reports to the client why its step is refused.
 func (s *session) refuse(err error) {
 	var refused *step.RefusedError
 	if !errors.As(err, &refused) {

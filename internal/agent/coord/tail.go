@@ -15,7 +15,7 @@ import (
 const tailPause = 200 * time.Millisecond
 
 // SetOutput sets the paths of the batch script's output files; empty: none. It must be
-// called once; clients that want the files before wait for it.
+// called once; requests for the files wait for it.
 func (c *Coordinator) SetOutput(out, err string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,8 +27,8 @@ func (c *Coordinator) SetOutput(out, err string) {
 // must be called once.
 func (c *Coordinator) OutputComplete() { close(c.written) }
 
-// tail sends an output file of the batch script to the client at conn, and what
-// is appended to it until the job is over or the client is gone.
+// tail sends an output file of the batch script to the client at conn, and what is appended
+// to it until the job ends or the client disconnects.
 func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	var t step.Tail
 	if f.Decode(&t) != nil {
@@ -56,21 +56,21 @@ func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	c.mu.Unlock()
 	file, err := openOutput(path)
 	if err != nil {
-		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // as it goes
-		conn.Send(&step.Frame{Type: step.FrameDone})                               //nolint:errcheck // as it goes
+		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the client may be gone
+		conn.Send(&step.Frame{Type: step.FrameDone})                               //nolint:errcheck // the client may be gone
 		return
 	}
 	defer file.Close()
 	x := &tailer{conn: conn, file: file, path: path, at: -1}
 	if c.follow(x, t.Most, gone) {
-		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes
+		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
 	}
 }
 
 // openOutput opens an output file of the batch script.
 func openOutput(path string) (*os.File, error) {
 	if path == "" {
-		return nil, errors.New("the job has no batch script, so it writes no such file")
+		return nil, errors.New("the job has no batch script and thus no output file")
 	}
 	// Opening must not block: the script may have chosen a pipe.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -84,8 +84,8 @@ func openOutput(path string) (*os.File, error) {
 	return file, nil
 }
 
-// follow sends the file and what is appended to it. It returns false if the
-// client is gone.
+// follow sends the file and what is appended to it. It returns false if the client has
+// disconnected.
 func (c *Coordinator) follow(x *tailer, most int64, gone <-chan struct{}) bool {
 	tick := time.NewTicker(tailPause)
 	defer tick.Stop()
@@ -114,7 +114,8 @@ type tailer struct {
 	at   int64 // offset up to which it was sent; -1: nothing yet
 }
 
-// sendNew sends what is new. It returns false if the tail must end.
+// sendNew sends what was appended since the last call. It returns false if the tail must
+// end.
 func (x *tailer) sendNew(most int64) bool {
 	st, err := x.file.Stat()
 	if err != nil {

@@ -185,7 +185,7 @@ func (t *tasks) reportCPUs(local int, k *task) {
 		name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(numbers(&set)), done))
 }
 
-// numbers returns the CPUs of a set, ascending.
+// numbers returns the CPUs of a set in ascending order.
 func numbers(set *unix.CPUSet) []int {
 	var ids []int
 	for i := 0; len(ids) < set.Count(); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// Intervals at which the remaining children of a task, and the number of
-// processes killed for memory, are checked.
+// Intervals at which the remaining children of a task, and the number of OOM kills, are
+// checked.
 const (
 	childrenInterval = 100 * time.Millisecond
 	oomInterval      = 200 * time.Millisecond
@@ -41,8 +41,8 @@ func (t *tasks) killed() bool {
 	return t.dead
 }
 
-// watchOOMKills aborts the step when the kernel kills a process of the pod for
-// memory (--oom-kill-step). The kernel counts by pod, not by step.
+// watchOOMKills aborts the step when the OOM killer kills a process of the pod
+// (--oom-kill-step). The kernel counts by pod, not by step.
 func (t *tasks) watchOOMKills() {
 	if !t.launch.Command.OOMKillStep || t.node.OOMKills == nil {
 		return
@@ -69,7 +69,7 @@ func (t *tasks) watchOOMKills() {
 }
 
 // OOMLine returns Slurm's message that processes of a step, such as 7.0 or
-// 7.batch, were killed for memory.
+// 7.batch, were OOM killed.
 func OOMLine(stepID string, kills int64) string {
 	events := "event"
 	if kills > 1 {

@@ -131,7 +131,8 @@ func (t *tasks) pipe(k *task, typ step.Type, up Sink) (*os.File, error) {
 	return w, nil
 }
 
-// labeler writes the lines of a task to a file, each after the task's number.
+// labeler writes the lines of a task to a file, each with the task's number at the
+// beginning.
 type labeler struct {
 	file  *os.File
 	tasks uint32 // of the step

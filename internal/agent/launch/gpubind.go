@@ -11,8 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// gpuVariables are the variables by which GPU libraries and scripts find out
-// which GPUs to use.
+// gpuVariables are the variables that tell GPU libraries and scripts which GPUs to use.
 var gpuVariables = []string{
 	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "SLURM_STEP_GPUS",
 }

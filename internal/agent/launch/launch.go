@@ -45,15 +45,14 @@ type Node struct {
 	// sets.
 	Env func(l *step.Launch, n *step.NodeTasks, local int) []string
 
-	// OOMKills returns how many processes of the pod the kernel has killed for
-	// memory so far; nil: unknown.
+	// OOMKills returns the number of OOM kills in the pod so far; nil: unknown.
 	OOMKills func() int64
 
 	// GPULoad returns the load of the job's GPUs on the node; nil: unknown.
 	GPULoad func() []step.GPU
 
-	// TaskProlog and TaskEpilog are the site's programs around every task;
-	// empty: none.
+	// TaskProlog and TaskEpilog are the site's programs before and after every task; empty:
+	// none.
 	TaskProlog, TaskEpilog string
 
 	// JobName, ArrayJobID and ArrayTask are the job's, for names of files.

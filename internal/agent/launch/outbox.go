@@ -7,8 +7,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// outbox queues frames for a receiver that may read slowly, so that a sender to
-// many receivers waits for none. It is safe for concurrent use.
+// outbox queues frames for a receiver that may read slowly, so that a sender does not wait
+// for any of its receivers. It is safe for concurrent use.
 type outbox struct {
 	mu    sync.Mutex
 	queue []*step.Frame

@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// Timeouts of a PMIx server's start, and of its end after that of its tasks.
+// Timeouts of the start of a PMIx server, and of its exit after the end of its tasks.
 const (
 	pmixStartTimeout = 30 * time.Second
 	pmixStopTimeout  = 2 * time.Second
@@ -172,7 +172,7 @@ func (s *pmixServer) forwardErrors(t *tasks, r *os.File) {
 		s.mu.Unlock()
 		t.notice("slurmstepd: mpi/pmix: " + strings.ToValidUTF8(lines.Text(), "?") + "\n")
 	}
-	io.Copy(io.Discard, r) //nolint:errcheck // a line too long ends the scan; the server goes on
+	io.Copy(io.Discard, r) //nolint:errcheck // a line that is too long ends the scan, not the server
 }
 
 // read handles the server's exchanges with other nodes.

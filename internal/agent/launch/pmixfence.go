@@ -92,7 +92,7 @@ func (t *Tree) broadcast(f *step.Frame) {
 	}
 }
 
-// routeModex forwards a request or an answer towards the node of its task.
+// routeModex forwards a request or a response towards the node of its task.
 func (t *Tree) routeModex(f *step.Frame) {
 	switch k := t.route[f.Task]; {
 	case t.local != nil && t.local.has(f.Task):

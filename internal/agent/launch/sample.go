@@ -10,8 +10,8 @@ import (
 // sampleChunk is the maximum number of tasks in one frame.
 const sampleChunk = 2000
 
-// sample sends what the local tasks have used so far, or in all if they have
-// ended, and with gpus the load of the node's GPUs.
+// sample sends the usage of the local tasks so far, also of those that have ended, and with
+// gpus the load of the node's GPUs.
 func (t *tasks) sample(gpus bool) {
 	t.mu.Lock()
 	sessions := map[int]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// input forwards what srun sends to the standard input of a task. Its queue is
+// input forwards data from srun to the standard input of a task. Its queue is
 // limited by the credit that acknowledgements return.
 type input struct {
 	id     uint32
@@ -114,8 +114,8 @@ type output struct {
 	done chan struct{}
 }
 
-// copy sends what the task writes until the end of the stream: as it is written
-// if raw, otherwise in whole lines, except for lines longer than a frame.
+// copy sends the output of the task until the end of the stream: as it is written if raw,
+// otherwise in complete lines, except for lines longer than a frame.
 func (o *output) copy() {
 	defer close(o.done)
 	defer o.file.Close()
@@ -144,15 +144,15 @@ func (o *output) copy() {
 	}
 }
 
-// send sends data up. If that fails the client is gone, and the task's next write
-// fails as well, as with a broken pipe.
+// send sends data up. If that fails, the client has disconnected, and the task's next write
+// fails too, as with a broken pipe.
 func (o *output) send(data []byte, flags uint8) bool {
 	return o.up.Send(&step.Frame{Type: o.typ, Flags: flags, Task: o.id, Data: data}) == nil
 }
 
-// finish waits for the end of the stream, at most for the given time: the task
-// has ended, but a process that left its session may keep the stream open.
+// finish waits for the end of the stream, at most for the given time. The task has ended,
+// but a process that left its session may keep the stream open.
 func (o *output) finish(timeout time.Duration) {
-	o.file.SetReadDeadline(time.Now().Add(timeout)) //nolint:errcheck // a pipe takes deadlines
+	o.file.SetReadDeadline(time.Now().Add(timeout)) //nolint:errcheck // pipes support deadlines
 	<-o.done
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// orphanTimeout limits the wait for processes that a task has left behind, and
-// for their output.
+// orphanTimeout limits the wait for orphans, the processes that remain after the end of a
+// task, and for their output.
 const orphanTimeout = 2 * time.Second
 
 // tasks are the tasks of one step on this node.
@@ -40,7 +40,7 @@ type tasks struct {
 
 	mu        sync.Mutex
 	killTimer *time.Timer   // sends SIGKILL after a Terminate
-	dead      bool          // no task may start any more
+	dead      bool          // the step is being terminated: no further task may start
 	over      chan struct{} // closed when all tasks have ended
 }
 
@@ -91,7 +91,7 @@ func (t *tasks) start() {
 	t.send(step.FrameStarted, step.Started{Node: t.part.Step, Tasks: started})
 }
 
-// refuse makes all tasks fail without starting them.
+// refuse reports all tasks as failed without starting them.
 func (t *tasks) refuse(line string) {
 	for i, k := range t.tasks {
 		if i > 0 {
@@ -225,8 +225,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 	return true
 }
 
-// withLibraries adds a directory in front of those that are searched for shared
-// objects.
+// withLibraries adds a directory at the beginning of LD_LIBRARY_PATH.
 func withLibraries(environ []string, dir string) []string {
 	const name = "LD_LIBRARY_PATH"
 	if before, _ := env.Get(environ, name); before != "" {
@@ -246,7 +245,7 @@ func (t *tasks) fail(k *task, line string, code int) {
 	t.wg.Go(func() { t.finish(k, syscall.WaitStatus(code<<8)) })
 }
 
-// watch waits for a task, kills what it left behind, and reports its end.
+// watch waits for a task, kills its remaining processes, and reports its end.
 func (t *tasks) watch(k *task) {
 	status := <-k.proc.Done()
 	if t.launch.Command.WaitForChildren {
@@ -254,7 +253,7 @@ func (t *tasks) watch(k *task) {
 	}
 	t.mu.Lock()
 	k.used = spawn.Usage(k.proc.Used())
-	k.ended = true // from here on its pid may be another process's
+	k.ended = true // from now on its pid may belong to another process
 	t.mu.Unlock()
 	t.node.Spawn.EndSession(k.proc.PID, orphanTimeout)
 	t.epilog(k)
@@ -275,7 +274,7 @@ func (t *tasks) finish(k *task, status syscall.WaitStatus) {
 	t.send(step.FrameExit, step.Exit{Tasks: []uint32{k.id}, Status: uint32(status), Used: k.used})
 }
 
-// wait waits until all tasks have ended, and kills what they left behind.
+// wait waits until all tasks have ended, and kills their remaining processes.
 func (t *tasks) wait() {
 	t.wg.Wait()
 	if t.pmix != nil {
@@ -373,7 +372,7 @@ func (t *tasks) signalSessions(sig syscall.Signal) {
 	}
 }
 
-// kill kills the tasks at once.
+// kill kills the tasks immediately.
 func (t *tasks) kill() {
 	t.mu.Lock()
 	t.dead = true

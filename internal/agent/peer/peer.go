@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshakeTimeout limits how long a stranger can keep a connection open.
+// handshakeTimeout limits how long an unauthenticated peer can keep a connection open.
 const handshakeTimeout = 10 * time.Second
 
-// lostTimeout is the time without an answer to data or probes after which the other
-// host counts as lost.
+// lostTimeout is the time without a response to data or probes after which the other host is
+// considered lost.
 const lostTimeout = 45 * time.Second
 
 // The two kinds of peers, negotiated in the handshake (ALPN): another agent, or a client
@@ -37,8 +37,8 @@ const (
 // for concurrent use.
 type Identity struct{ config *tls.Config }
 
-// errStranger is the error for a peer with another certificate.
-var errStranger = errors.New("not an agent of this job")
+// errOtherCertificate is the error for a peer with another certificate.
+var errOtherCertificate = errors.New("not an agent of this job")
 
 // NewIdentity parses a certificate and its key (PEM).
 func NewIdentity(certificate, key string) (*Identity, error) {
@@ -58,7 +58,7 @@ func NewIdentity(certificate, key string) (*Identity, error) {
 		InsecureSkipVerify: true,
 		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
 			if len(raw) != 1 || !bytes.Equal(raw[0], own) {
-				return errStranger
+				return errOtherCertificate
 			}
 			return nil
 		},

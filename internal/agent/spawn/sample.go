@@ -16,9 +16,9 @@ const (
 	tick  = 1_000_000 / ticks
 )
 
-// Sample returns what the processes of each session have used so far, including
-// children that they waited for, and their pids. Memory is their present memory, or
-// the maximum of the session's leader.
+// Sample returns the usage of the processes of each session so far, including children for
+// which they waited, and their pids. Memory is their current memory, or
+// for the session's leader its maximum.
 func Sample(sessions map[int]bool) (used map[int]step.TaskUsage, pids map[int][]int32) {
 	used, pids = map[int]step.TaskUsage{}, map[int][]int32{}
 	for _, p := range Descendants() {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// sessions kills what tasks leave behind in their sessions. A sweep reads all of
-// /proc, so requests that arrive during one sweep share the next. It is safe for
+// sessions kills the processes that remain in the sessions of ended tasks. A sweep reads
+// all of /proc, so requests that arrive during one sweep share the next. It is safe for
 // concurrent use.
 type sessions struct {
 	mu      sync.Mutex
-	next    *sweep // not started; nil: no request waits
+	next    *sweep // the next sweep, not started yet; nil: no request is waiting
 	running bool
 }
 

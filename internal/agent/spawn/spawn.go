@@ -27,7 +27,7 @@ type Spawner struct {
 }
 
 // New returns the Spawner of this process, of which there must be only one, and starts
-// to reap. It makes the process a subreaper unless it is pid 1.
+// reaping its children. It makes the process a subreaper unless it is pid 1.
 func New() (*Spawner, error) {
 	if os.Getpid() != 1 {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -74,8 +74,8 @@ func (s *Spawner) Knows(pid int) bool {
 	return s.live[pid] != nil
 }
 
-// umask returns the umask of this process. It is stored because the system's can only
-// be read by setting it, so SetUmask must be used to change it.
+// umask returns the umask of this process. It is stored in a variable, because the system's
+// can be read only by changing it. Therefore only SetUmask may change it.
 func umask() int { return int(current.Load()) }
 
 var current atomic.Int32
@@ -93,8 +93,8 @@ type Process struct {
 	used syscall.Rusage // set before done delivers
 }
 
-// Used returns what the process and the children that it waited for have used. It may
-// be called after Done has delivered.
+// Used returns the usage of the process and of the children for which it waited. It may be
+// called after Done has delivered.
 func (p *Process) Used() *syscall.Rusage { return &p.used }
 
 // Ended returns a process that never ran and has the given wait status.

@@ -6,7 +6,7 @@ import (
 )
 
 // Stop stops all descendants, regardless of session and group. For pid 1 of a pod this
-// is a single system call, which covers processes that fork meanwhile (kill(2): pid -1
+// is a single system call, which also stops processes that are forking (kill(2): pid -1
 // means all processes of the namespace except the caller).
 func Stop() {
 	if os.Getpid() == 1 {

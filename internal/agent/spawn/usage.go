@@ -9,7 +9,7 @@ import (
 // blockSize is the unit of a Rusage's block counts (getrusage(2)).
 const blockSize = 512
 
-// Usage converts what getrusage(2) reports.
+// Usage converts the result of getrusage(2).
 func Usage(r *syscall.Rusage) step.TaskUsage {
 	micros := func(t syscall.Timeval) int64 { return int64(t.Sec)*1e6 + int64(t.Usec) }
 	return step.TaskUsage{
