@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// refusal is why a node does not run a pod that was bound to it.
+// refusal is the reason and message with which a node rejects a pod that was bound to it.
 type refusal struct{ reason, message string }
 
 // admit checks a pod as a kubelet does on arrival. It is called with mu held, so that
 // the sum of requests and the decision are consistent.
 func (m *manager) admit(p *pod) *refusal {
-	if r := m.unfit(p); r != nil {
+	if r := m.checkSupported(p); r != nil {
 		return r
 	}
 	used := corev1.ResourceList{}
@@ -52,18 +52,18 @@ func (m *manager) admit(p *pod) *refusal {
 	return nil
 }
 
-// unfit refuses pods that process nodes cannot run at all.
-func (m *manager) unfit(p *pod) *refusal {
+// checkSupported returns a refusal for pods that process nodes cannot run at all, or nil.
+func (m *manager) checkSupported(p *pod) *refusal {
 	for _, c := range p.allContainers() {
 		if c.Image != HostImage {
 			return &refusal{"ErrImagePull", fmt.Sprintf(
-				"process nodes run only the image %s, the machine's own file system; container %s wants %s", HostImage,
+				"process nodes support only the image %s, the machine's root file system; container %s requests %s", HostImage,
 				c.Name, c.Image)}
 		}
 		if c.RestartPolicy != nil {
 			return &refusal{
 				"CreateContainerConfigError",
-				fmt.Sprintf("process nodes run no containers with a restart policy of their own (container %s)",
+				fmt.Sprintf("process nodes do not support restart policies of single containers (container %s)",
 					c.Name),
 			}
 		}
@@ -74,7 +74,7 @@ func (m *manager) unfit(p *pod) *refusal {
 	return nil
 }
 
-// requests returns a pod's requests as the scheduler counts them: the sum of its
+// requests returns a pod's requests as the scheduler computes them: the sum of its
 // containers, or its largest init container if that is more.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	sum := corev1.ResourceList{}

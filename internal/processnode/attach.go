@@ -21,7 +21,7 @@ import (
 // discardLog discards the errors of the HTTP server: broken connections are normal.
 var discardLog = log.New(io.Discard, "", 0)
 
-// logOf returns the log of the present start, or of the previous one.
+// logOf returns the log of the current run of the container, or of the previous one.
 func (c *container) logOf(previous bool) (*logfile.Log, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -46,8 +46,8 @@ func (c *container) now() (*running, error) {
 	return c.process, nil
 }
 
-// ExecInContainer runs a command beside the container's own, as its user, and returns
-// when it has ended and all of its output was passed on.
+// ExecInContainer runs a command in the container, as its user, and returns when the
+// command has ended and all of its output was forwarded.
 func (c *container) ExecInContainer(
 	_ context.Context, _, _, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
 	resize <-chan remotecommand.TerminalSize, _ time.Duration,
@@ -95,8 +95,8 @@ func (c *container) execTerminal(
 	return exitError(t.Result())
 }
 
-// isBroken reports whether copying ended for another reason than the hang-up of the
-// terminal: the client is gone.
+// isBroken reports whether copying ended for a reason other than the hang-up of the
+// terminal, that is because the client has disconnected.
 func isBroken(err error) bool {
 	var path *os.PathError
 	return err != nil && !errors.As(err, &path)
@@ -179,8 +179,8 @@ func exitError(r task.Result) error {
 	return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", r.Code), Code: r.Code}
 }
 
-// AttachContainer connects a client with the container's own streams until the
-// container ends or the client disconnects.
+// AttachContainer connects a client with the container's streams until the container ends
+// or the client disconnects.
 func (c *container) AttachContainer(
 	ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, _ bool,
 	resize <-chan remotecommand.TerminalSize,
@@ -189,7 +189,7 @@ func (c *container) AttachContainer(
 	if err != nil {
 		return err
 	}
-	// Before any input is passed on: the answer to it must not be missed.
+	// This must precede the input, so that no output that responds to it is missed.
 	output, err := r.streams.log.Follow()
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (c *container) AttachContainer(
 	return output.Copy(ctx, writerOrNil(out), writerOrNil(errOut))
 }
 
-// writerOrNil keeps a nil writer nil.
+// writerOrNil returns w, or a nil interface if w is nil.
 func writerOrNil(w io.WriteCloser) io.Writer {
 	if w == nil {
 		return nil

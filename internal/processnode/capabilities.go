@@ -11,21 +11,21 @@ import (
 // IsRoot reports whether process nodes run as root: with users, networks and limits.
 func IsRoot() bool { return task.IsRoot() }
 
-// Capabilities returns, in a sentence each, what pods on this machine will lack; empty:
-// nothing. ok is false if process nodes cannot run here at all.
+// Capabilities returns the restrictions of pods on this machine, each as a sentence. ok is
+// false if process nodes cannot run on this machine at all.
 func Capabilities() (lacks []string, ok bool) {
 	iso, why := task.Detect()
 	if !iso.Namespaces {
-		return []string{"This machine refuses the namespaces that process nodes are made of (" + why +
-			"). Without root, unprivileged user namespaces must be allowed: sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0, whichever the machine has."}, false
+		return []string{"This machine does not permit the namespaces that process nodes need (" + why +
+			"). Without root, unprivileged user namespaces must be allowed: sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0, whichever of them exist."}, false
 	}
 	if !iso.Root {
 		lacks = append(lacks,
-			"Without root, jobs run as yourself only.",
-			"Without root, nodes share this machine's network: each job's node has an address of its own in 127.0.0.0/8, but two programs that listen on the same port of all addresses collide.",
-			"Without root, nothing enforces limits of CPU and memory.")
+			"Without root, jobs run only as your own user.",
+			"Without root, nodes share this machine's network: each node of a job has its own address in 127.0.0.0/8, but two programs cannot listen on the same port of all addresses.",
+			"Without root, limits of CPU and memory are not enforced.")
 	} else if !cgroups.Available() {
-		lacks = append(lacks, "No control groups can be written here: nothing enforces limits of CPU and memory.")
+		lacks = append(lacks, "Control groups are not writable: limits of CPU and memory are not enforced.")
 	}
 	if _, err := exec.LookPath("nsenter"); err != nil {
 		lacks = append(lacks,
@@ -34,6 +34,6 @@ func Capabilities() (lacks []string, ok bool) {
 	return lacks, true
 }
 
-// MaybeShim only makes the import of package shim visible. A process that was started
-// as a container has become it before main starts (in the init function of shim).
+// MaybeShim does nothing. It makes the import of package shim visible, whose init function
+// turns a process that was started as a container into that container.
 func MaybeShim() { _ = shim.Arg }

@@ -22,16 +22,16 @@ const KubeletClientName = "kube-apiserver-kubelet-client"
 
 // Config describes the process nodes of one local cluster.
 type Config struct {
-	// Client is a client of the API server with the permissions of nodes and to create
-	// tokens of service accounts (the local cluster's administrator). Its owner sets
-	// its QPS limits.
+	// Client is a client of the API server with the permissions of nodes and with that to
+	// create tokens of service accounts (the local cluster's administrator). The caller
+	// sets its rate limits.
 	Client kubernetes.Interface
 	Nodes  []NodeConfig
 
-	// Dir has logs, volumes and the data to clean up after a crash. It is created with
-	// mode 0711 if it is missing; only one process at a time may use it.
+	// Dir contains logs, volumes and the data for the cleanup after a crash. It is created
+	// with mode 0711 if it is missing. Only one process at a time may use it.
 	Dir string
-	// Network gives pods their addresses; the caller opens and closes it.
+	// Network assigns addresses to pods; the caller opens and closes it.
 	Network *podnet.Network
 
 	// APIHost and APIPort, the API server's address for pods, become
@@ -51,7 +51,7 @@ type Config struct {
 	// StopGrace is the time between SIGTERM and SIGKILL for running pods when Run
 	// stops; 0: no SIGTERM.
 	StopGrace time.Duration
-	// Log is called with one line for users; nil: nothing is logged.
+	// Log is called for each line that users should see; nil: nothing is logged.
 	Log func(format string, args ...any)
 	// Ready, if not nil, is called once, when every node is registered and Ready.
 	Ready func()
@@ -66,11 +66,11 @@ type NodeConfig struct {
 	Memory int64
 	// Disk is the local disk in bytes; 0: unknown, so that every pod has enough.
 	Disk int64
-	// Pods is the limit of pods at a time; 0: 110.
+	// Pods is the maximum number of pods at a time; 0: 110.
 	Pods int64
-	// Extended resources by name, such as gres.berth.hpc/gpu.
+	// Extended are extended resources by name, such as gres.berth.hpc/gpu.
 	Extended map[string]int64
-	// Labels and Annotations are set on the Node; existing other ones stay.
+	// Labels and Annotations are set on the Node; other existing ones are kept.
 	Labels      map[string]string
 	Annotations map[string]string
 }
@@ -89,7 +89,7 @@ func (c *Config) validate() error {
 	seen := map[string]bool{}
 	for _, n := range c.Nodes {
 		if n.Name == "" || seen[n.Name] {
-			return fmt.Errorf("process nodes: node name %q is empty or taken twice", n.Name)
+			return fmt.Errorf("process nodes: node name %q is empty or not unique", n.Name)
 		}
 		seen[n.Name] = true
 	}
@@ -97,9 +97,9 @@ func (c *Config) validate() error {
 }
 
 // Run registers the nodes and runs the pods bound to them until ctx ends. Then it stops
-// every pod, updates their statuses if the API server still answers, and releases the
-// resources of the machine. Processes of pods never outlive it, however this process
-// ends. Pods that a previous Run left unfinished become Failed.
+// every pod, updates their statuses if the API server still responds, and releases the
+// resources of the machine. Processes of pods never outlive this process, however it
+// ends. Pods that a previous Run did not finish become Failed.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err

@@ -18,15 +18,16 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// Pauses between restarts, as those of a kubelet: none before the first restart, then
-// this, doubling, and reset when a container has run for long.
+// Delays between restarts, as in a kubelet: none before the first restart, then
+// backOffFirst, doubled up to backOffMax, and none again after a container has run for
+// backOffReset.
 const (
-	backOffFirst  = 10 * time.Second
-	backOffMost   = 5 * time.Minute
-	backOffForget = 10 * time.Minute
+	backOffFirst = 10 * time.Second
+	backOffMax   = 5 * time.Minute
+	backOffReset = 10 * time.Minute
 )
 
-// container is one container of a pod, over all its restarts.
+// container is a container of a pod, including its restarts.
 type container struct {
 	p    *pod
 	spec *corev1.Container
@@ -76,15 +77,15 @@ func (c *container) run() {
 		r, err := c.start()
 		var failed *configError
 		if errors.As(err, &failed) {
-			if !c.await(failed) {
+			if !c.waitForConfig(failed) {
 				return
 			}
 			continue
 		}
 		if err != nil {
-			c.notStarted(err)
+			c.recordStartError(err)
 		} else {
-			c.accompany(r)
+			c.supervise(r)
 		}
 		if !c.restart(time.Since(began)) {
 			return
@@ -92,14 +93,14 @@ func (c *container) run() {
 	}
 }
 
-// configError is an error that may disappear while the container waits.
+// configError is an error that may be resolved while the container waits.
 type configError struct{ err error }
 
 func (e *configError) Error() string { return e.err.Error() }
 
-// await waits with the error as the reason of the container; false: the pod ended in
-// the meantime.
-func (c *container) await(e *configError) bool {
+// waitForConfig sets the error as the container's waiting reason, and returns after
+// retryPause. It returns false if the pod ends before.
+func (c *container) waitForConfig(e *configError) bool {
 	c.p.mu.Lock()
 	was := c.state.Waiting
 	c.state = corev1.ContainerState{
@@ -119,8 +120,8 @@ func (c *container) await(e *configError) bool {
 	}
 }
 
-// notStarted records that the command could not be started.
-func (c *container) notStarted(err error) {
+// recordStartError records the error of a command that could not be started.
+func (c *container) recordStartError(err error) {
 	reason := "RunContainerError"
 	var start *task.StartError
 	if errors.As(err, &start) {
@@ -136,8 +137,8 @@ func (c *container) notStarted(err error) {
 	c.p.post()
 }
 
-// accompany waits for the end of a started container and records it.
-func (c *container) accompany(r *running) {
+// supervise runs the probes of a started container, waits for its end and records it.
+func (c *container) supervise(r *running) {
 	c.p.mu.Lock()
 	c.process = r
 	c.started = c.spec.StartupProbe == nil
@@ -197,7 +198,7 @@ func (c *container) terminate(r *running, own <-chan time.Time) {
 	<-r.task.Done()
 }
 
-// restart reports whether the container runs again, after the pause before that.
+// restart reports whether the container must be started again, after the back-off delay.
 func (c *container) restart(ran time.Duration) bool {
 	p := c.p
 	p.mu.Lock()
@@ -216,10 +217,10 @@ func (c *container) restart(ran time.Duration) bool {
 		return false
 	}
 	pause := c.backOff
-	if ran > backOffForget {
+	if ran > backOffReset {
 		pause = 0
 	}
-	c.backOff = min(max(2*pause, backOffFirst), backOffMost)
+	c.backOff = min(max(2*pause, backOffFirst), backOffMax)
 	end := c.state
 	if pause > 0 {
 		c.before = end
@@ -252,7 +253,7 @@ func (c *container) terminated(r *running, oom bool) *corev1.ContainerStateTermi
 	res := r.task.Result()
 	end := &corev1.ContainerStateTerminated{
 		ExitCode:   int32(res.Code),
-		Signal:     0, // as container runtimes: only in the exit code
+		Signal:     0, // as in container runtimes, only the exit code tells the signal
 		Reason:     "Completed",
 		StartedAt:  metav1.NewTime(r.task.Started),
 		FinishedAt: metav1.NewTime(res.Finished),
@@ -270,7 +271,7 @@ func (c *container) terminated(r *running, oom bool) *corev1.ContainerStateTermi
 	return end
 }
 
-// Limits of a termination message, as a kubelet's.
+// Limits of a termination message, as in a kubelet.
 const (
 	messageBytes    = 4096
 	messageLogBytes = 2048
@@ -305,11 +306,11 @@ func beginning(path string, n int64) []byte {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	data, _ := io.ReadAll(io.LimitReader(f, n)) // an incomplete read is fine
+	data, _ := io.ReadAll(io.LimitReader(f, n)) // after an error: what was read
 	return data
 }
 
-// id identifies one start of the container. It is called with p.mu held.
+// id returns the id of the current run of the container. It is called with p.mu held.
 func (c *container) id() string {
 	return fmt.Sprintf("berth://%s-%s-%d", c.p.spec.UID, c.spec.Name, c.restarts)
 }

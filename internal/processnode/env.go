@@ -2,6 +2,7 @@ package processnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,8 +28,9 @@ type objectReader interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// environment returns a container's environment as KEY=value in order, with references
-// of the form $(VAR) expanded; base comes first and may be overridden.
+// environment returns a container's environment as ordered KEY=value entries, with
+// references of the form $(VAR) expanded. The variables of base come first and may be
+// overridden.
 func (f *podFacts) environment(
 	ctx context.Context, c *corev1.Container, base []corev1.EnvVar,
 ) ([]string, map[string]string, error) {
@@ -102,7 +104,7 @@ func optionally(optional *bool, err error) error {
 	return err
 }
 
-// envValue returns the value of a source; false: it is optional and missing.
+// envValue returns the value of a source, or false if it is optional and missing.
 func (f *podFacts) envValue(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
@@ -128,7 +130,7 @@ func (f *podFacts) envValue(ctx context.Context, c *corev1.Container, from *core
 		v, ok := s.Data[r.Key]
 		return string(v), ok, missingKey(ok, r.Optional, "Secret", r.Name, r.Key)
 	}
-	return "", false, fmt.Errorf("process nodes do not know this kind of source")
+	return "", false, errors.New("process nodes do not support this kind of source")
 }
 
 func missingKey(found bool, optional *bool, kind, name, key string) error {
@@ -168,10 +170,10 @@ func (f *podFacts) field(path string) (string, error) {
 	case "status.podIP", "status.podIPs":
 		return f.podIP, nil
 	}
-	return "", fmt.Errorf("process nodes do not know the field %s", path)
+	return "", fmt.Errorf("process nodes do not support the field %s", path)
 }
 
-// subscript splits metadata.labels['key'].
+// subscript splits a path such as metadata.labels['key'].
 func subscript(path string) (name, key string, ok bool) {
 	name, rest, ok := strings.Cut(path, "['")
 	if !ok {
@@ -190,8 +192,8 @@ func quoted(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resource returns the value of a resourceFieldRef; without a limit it is the node's
-// capacity.
+// resource returns the value of a resourceFieldRef, or the node's capacity for a limit that
+// is not set.
 func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container) (string, error) {
 	if r.ContainerName != "" && (c == nil || c.Name != r.ContainerName) {
 		c = nil
@@ -225,8 +227,8 @@ func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / max(1, b) }
 
-// expand replaces $(VAR) by its value; $$ is a dollar sign, and references to unknown
-// variables stay.
+// expand replaces $(VAR) by its value and $$ by a dollar sign. References to unknown
+// variables remain.
 func expand(s string, values map[string]string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -17,9 +17,9 @@ type identity struct {
 	home     string
 }
 
-// identify returns a container's identity from its and its pod's security context.
-// Without root there is only this process's own identity; a request for another one is
-// an error that the user sees.
+// identify returns a container's identity from its and its pod's security context. Without
+// root only this process's own identity is possible; the error for another one is shown to
+// the user.
 func identify(pod *corev1.Pod, c *corev1.Container, root bool) (identity, error) {
 	ps := pod.Spec.SecurityContext
 	if ps == nil {
@@ -56,8 +56,8 @@ func firstOf(values ...*int64) *int64 {
 	return nil
 }
 
-// identifyAsRoot looks up what the pod does not specify like a container runtime: in
-// the lists of users and groups of the image, which is the machine.
+// identifyAsRoot looks up what the pod does not specify in the lists of users and groups of
+// the image, as container runtimes do. Here these are the machine's.
 func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
 	id := identity{home: "/"}
 	if uid != nil {
@@ -105,11 +105,11 @@ func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 		own.home = u.HomeDir
 	}
 	if uid != nil && uint32(*uid) != own.uid {
-		return own, fmt.Errorf("these process nodes run without root, as user %d only; the pod wants user %d", own.uid,
+		return own, fmt.Errorf("these process nodes run without root and only as user %d; the pod requests user %d", own.uid,
 			*uid)
 	}
 	if gid != nil && uint32(*gid) != own.gid {
-		return own, fmt.Errorf("these process nodes run without root, as group %d only; the pod wants group %d",
+		return own, fmt.Errorf("these process nodes run without root and only as group %d; the pod requests group %d",
 			own.gid, *gid)
 	}
 	groups, _ := os.Getgroups()
@@ -119,7 +119,7 @@ func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 	}
 	for _, g := range wanted {
 		if uint32(g) != own.gid && !slices.Contains(groups, int(g)) {
-			return own, fmt.Errorf("these process nodes run without root, as a user who is not in group %d", g)
+			return own, fmt.Errorf("these process nodes run without root, and their user is not in group %d", g)
 		}
 	}
 	return own, nil
@@ -144,7 +144,7 @@ var defaultCapabilities = []string{
 	"NET_BIND_SERVICE", "NET_RAW", "SYS_CHROOT", "MKNOD", "AUDIT_WRITE", "SETFCAP",
 }
 
-// bounding returns the capability mask of a container; nil: all (privileged).
+// bounding returns the capability mask of a container, or nil for all (privileged).
 func bounding(sc *corev1.SecurityContext) *uint64 {
 	if sc != nil && sc.Privileged != nil && *sc.Privileged {
 		return nil

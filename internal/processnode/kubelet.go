@@ -43,7 +43,7 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 			ClientCAs:    m.cfg.ClientCA,
 			ClientAuth:   tls.RequireAndVerifyClientCert,
 			MinVersion:   tls.VersionTLS12,
-			// Streams are upgraded connections, which HTTP/2 does not have.
+			// Streams are upgraded connections, which HTTP/2 does not support.
 			NextProtos: []string{"http/1.1"},
 		},
 		ErrorLog: discardLog,
@@ -84,7 +84,8 @@ func (m *manager) servePods(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// target returns the container that a request names, or answers that there is none.
+// target returns the container that a request names. If there is none, it responds with an
+// error and returns nil.
 func (m *manager) target(w http.ResponseWriter, r *http.Request) *container {
 	p := m.find(r.PathValue("namespace"), r.PathValue("pod"))
 	if p == nil {
@@ -139,7 +140,7 @@ func (m *manager) serveLogs(w http.ResponseWriter, r *http.Request) {
 	_ = log.Copy(r.Context(), o, stdout, stderr)
 }
 
-// flushing sends every write at once, for clients that follow.
+// flushing flushes every write immediately, for clients that follow the log.
 type flushing struct {
 	w http.ResponseWriter
 	c *http.ResponseController

@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// reasonLost and messageLost are the reason and the message of pods that ended because
-// the process of their node did.
+// reasonLost and messageLost are the reason and message of pods that ended because the
+// process of their node ended.
 const (
 	reasonLost  = "Terminated"
-	messageLost = "The process node that ran the pod was stopped, and the pod's processes with it."
+	messageLost = "The process node that ran the pod was stopped, which ended the pod's processes."
 )
 
-// left reports whether a previous Run had started a pod.
-func (m *manager) left(spec *corev1.Pod) bool {
+// startedBefore reports whether a previous Run had started a pod.
+func (m *manager) startedBefore(spec *corev1.Pod) bool {
 	if spec.Status.StartTime != nil {
 		return true
 	}
@@ -24,8 +24,8 @@ func (m *manager) left(spec *corev1.Pod) bool {
 	return err == nil
 }
 
-// cleanUpPod ends a pod whose processes are gone: it fails, and it is deleted if that
-// was requested.
+// cleanUpPod marks a pod whose processes have ended with a previous Run as failed, and
+// deletes it if that was requested.
 func (m *manager) cleanUpPod(spec *corev1.Pod) {
 	p := m.newPod(spec, m.nodes[spec.Spec.NodeName])
 	defer p.cancel()

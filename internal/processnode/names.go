@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// hostsFile returns the first content of the pod's /etc/hosts: the pod itself, the names
-// of this machine, and what the machine's own file says about others.
+// hostsFile returns the initial content of the pod's /etc/hosts: the pod itself, the names
+// of this machine, and the entries of the machine's file about other hosts.
 func (p *pod) hostsFile() string {
 	var b strings.Builder
 	b.WriteString("# Made by the process node.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
@@ -20,16 +20,16 @@ func (p *pod) hostsFile() string {
 	machine, _ := os.ReadFile("/etc/hosts")
 	hostname, _ := os.Hostname()
 	if p.net.Namespace() == nil {
-		hostname = "" // the machine's addresses are the pod's own
+		hostname = "" // the pod shares the machine's addresses
 	}
 	b.WriteString(machineHosts(string(machine), hostname, p.m.cfg.Network.Machine(), p.hostname))
 	return b.String()
 }
 
-// machineHosts returns the lines of the machine's hosts file that a pod with the name
-// own gets. What the machine calls itself, its host name among it, gets the address at
-// which pods reach the machine: in a pod a loopback address is the pod. An empty hostname
-// means that pods share the machine's network: then nothing is translated.
+// machineHosts returns the lines of the machine's hosts file for a pod with the name own.
+// The machine's own names, including its host name, get the address at which pods reach
+// the machine, because a loopback address in a pod is the pod itself. If hostname is empty,
+// pods share the machine's network, and no address is translated.
 func machineHosts(file, hostname string, machine netip.Addr, own string) string {
 	var b strings.Builder
 	var self []string
@@ -66,12 +66,12 @@ func machineHosts(file, hostname string, machine netip.Addr, own string) string 
 	return b.String()
 }
 
-// upstreamResolvers is where systemd-resolved(8) lists the name servers that it asks.
+// upstreamResolvers is the file in which systemd-resolved(8) lists its upstream name servers.
 const upstreamResolvers = "/run/systemd/resolve/resolv.conf"
 
-// resolvConf returns the resolv.conf(5) for pods with a network of their own, if it is
-// not the machine's: a name server at a loopback address, such as that of
-// systemd-resolved, does not answer there.
+// resolvConf returns the path of the resolv.conf(5) for pods with their own network, or ""
+// if it is the machine's. A name server at a loopback address, such as that of
+// systemd-resolved, cannot be reached from such pods.
 func resolvConf(read func(string) ([]byte, error)) string {
 	machine, err := read("/etc/resolv.conf")
 	if err != nil {

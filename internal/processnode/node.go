@@ -31,8 +31,8 @@ const (
 	defaultPods    = 110
 )
 
-// labelOwner on a Node is the state directory of its process nodes, so that those that
-// are no longer needed can be removed.
+// labelOwner is the label of Nodes with the id of the state directory of their process
+// nodes (see owner), by which Nodes that are no longer needed are found.
 const labelOwner = "berth.hpc/process-node"
 
 func (n *NodeConfig) capacity() corev1.ResourceList {
@@ -54,7 +54,7 @@ func (n *NodeConfig) capacity() corev1.ResourceList {
 	return list
 }
 
-// object is the Node as it should be.
+// object returns the desired Node.
 func (n *NodeConfig) object(owner, hostIP string, port int32) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   n.Name,
@@ -91,8 +91,8 @@ func kernelVersion() string {
 	return strings.TrimSpace(strings.TrimSpace(string(release)) + " " + strings.TrimSpace(string(version)))
 }
 
-// machineLoad returns the annotations about the load and the free memory of the machine,
-// on which all process nodes are.
+// machineLoad returns the annotations with the load and the free memory of the machine,
+// which all process nodes share.
 func machineLoad() map[string]string {
 	notes := map[string]string{}
 	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
@@ -116,15 +116,15 @@ func nodeConditions(now metav1.Time) []corev1.NodeCondition {
 		}
 	}
 	return []corev1.NodeCondition{
-		ok(corev1.NodeMemoryPressure, corev1.ConditionFalse, "ProcessNode", "not watched"),
-		ok(corev1.NodeDiskPressure, corev1.ConditionFalse, "ProcessNode", "not watched"),
-		ok(corev1.NodePIDPressure, corev1.ConditionFalse, "ProcessNode", "not watched"),
+		ok(corev1.NodeMemoryPressure, corev1.ConditionFalse, "ProcessNode", "not monitored"),
+		ok(corev1.NodeDiskPressure, corev1.ConditionFalse, "ProcessNode", "not monitored"),
+		ok(corev1.NodePIDPressure, corev1.ConditionFalse, "ProcessNode", "not monitored"),
 		ok(corev1.NodeReady, corev1.ConditionTrue, "ProcessNodeReady", "the process node is running"),
 	}
 }
 
-// register creates the Node or updates an existing one: other labels and annotations,
-// and whether it is cordoned, stay.
+// register creates the Node or updates an existing one, whose other labels and annotations
+// and spec.unschedulable are kept.
 func (m *manager) register(ctx context.Context, n *NodeConfig) (*corev1.Node, error) {
 	want := n.object(m.owner, m.hostIP, m.port)
 	nodes := m.cfg.Client.CoreV1().Nodes()
@@ -144,8 +144,8 @@ func (m *manager) register(ctx context.Context, n *NodeConfig) (*corev1.Node, er
 	return node, nil
 }
 
-// relabel brings labels and annotations of an existing Node up to date;
-// features that it no longer has go, what others wrote stays.
+// relabel updates the labels and annotations of an existing Node. It removes the labels of
+// features that the node no longer has, and keeps those of other owners.
 func (m *manager) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
 	nodes := m.cfg.Client.CoreV1().Nodes()
 	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
@@ -188,9 +188,9 @@ func (m *manager) removeOldNodes(ctx context.Context) error {
 	return nil
 }
 
-// untaint takes away the taint with which admission lets nodes be born, and
-// which the node-lifecycle controller leaves on those of a cluster that was
-// down: the node is ready now, without waiting for that controller.
+// untaint removes the not-ready taint, with which admission creates nodes, and the
+// unreachable taint, which the node-lifecycle controller has added while the cluster was
+// down. The node is ready without waiting for that controller.
 func (m *manager) untaint(ctx context.Context, node *corev1.Node) error {
 	keep := []corev1.Taint{}
 	for _, t := range node.Spec.Taints {
@@ -209,7 +209,7 @@ func (m *manager) untaint(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
-// postNode writes the node's status; conditions keep the time of their last change.
+// postNode writes the node's status. Conditions keep the time of their last transition.
 func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node) error {
 	status := n.object(m.owner, m.hostIP, m.port).Status
 	for i := range status.Conditions {
@@ -220,7 +220,7 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 			}
 		}
 	}
-	// A patch, not an update: annotations and conditions of others stay.
+	// A patch, not an update, so that annotations and conditions of other owners are kept.
 	var patch map[string]map[string]any
 	notes := map[string]any{"annotations": machineLoad()}
 	data, err := json.Marshal(map[string]any{"status": status, "metadata": notes})
@@ -230,7 +230,7 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 	if err != nil {
 		return err
 	}
-	// Resources that the node no longer has.
+	// Remove resources that the node no longer has.
 	for _, list := range []string{"capacity", "allocatable"} {
 		quantities, _ := patch["status"][list].(map[string]any)
 		for name := range have.Status.Capacity {
@@ -247,8 +247,7 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 	return err
 }
 
-// heartbeat renews the node's lease and now and then its status until ctx
-// ends.
+// heartbeat renews the node's lease, and its status every statusInterval, until ctx ends.
 func (m *manager) heartbeat(ctx context.Context, n *NodeConfig, node *corev1.Node) {
 	own := func(l *coordination.Lease) error {
 		l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// objectAge is how old a ConfigMap may be that a starting pod is given: the
-// cluster's CA is in one that every pod of a namespace reads.
+// objectAge is the maximum age of a cached ConfigMap. The cache exists because every pod of a
+// namespace reads the ConfigMap with the cluster's CA.
 const objectAge = 15 * time.Second
 
-// objects reads ConfigMaps and Secrets. Safe for concurrent use.
+// objects reads ConfigMaps and Secrets. It is safe for concurrent use.
 type objects struct {
 	client kubernetes.Interface
 
@@ -32,7 +32,7 @@ func newObjects(client kubernetes.Interface) *objects {
 	return &objects{client: client, maps: map[string]cachedMap{}}
 }
 
-// ConfigMap returns a ConfigMap that must not be changed.
+// ConfigMap returns a ConfigMap, which must not be modified.
 func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	key, now := namespace+"/"+name, time.Now()
 	o.mu.Lock()
@@ -56,7 +56,7 @@ func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev
 	return m, nil
 }
 
-// Secret is read afresh each time: secrets are not kept in memory.
+// Secret returns a Secret, which is not cached: secrets are not kept in memory.
 func (o *objects) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return o.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 }

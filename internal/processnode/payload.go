@@ -2,6 +2,7 @@ package processnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// payload is the content of a volume by path in it.
+// payload is the content of a volume, by the path of each file in it.
 type payload map[string]payloadFile
 
 type payloadFile struct {
@@ -25,8 +26,8 @@ type payloadFile struct {
 
 const defaultFileMode = 0o644
 
-// fillVolume writes a volume of the API server's making, and arranges that its
-// tokens are renewed in time.
+// fillVolume writes the content of a volume whose source is the API server, and schedules
+// the renewal of its tokens.
 func (p *pod) fillVolume(ctx context.Context, v *corev1.Volume, dir string) error {
 	content := payload{}
 	renew, err := p.collect(ctx, v, content)
@@ -37,21 +38,25 @@ func (p *pod) fillVolume(ctx context.Context, v *corev1.Volume, dir string) erro
 		return err
 	}
 	if renew > 0 {
-		p.later(renew, func() {
-			if err := p.fillVolume(p.ctx, v, dir); err != nil && p.ctx.Err() == nil {
-				p.m.log("pod %s/%s: renew volume %s: %v", p.spec.Namespace, p.spec.Name, v.Name, err)
-				p.later(renewRetry, func() { _ = p.fillVolume(p.ctx, v, dir) })
-			}
-		})
+		p.later(renew, func() { p.renewVolume(v, dir) })
 	}
 	return nil
 }
 
-// renewRetry is how long after a failed renewal the next one is tried.
+// renewVolume writes the content of the volume again. After an error it retries every
+// renewRetry until it succeeds or the pod ends.
+func (p *pod) renewVolume(v *corev1.Volume, dir string) {
+	if err := p.fillVolume(p.ctx, v, dir); err != nil && p.ctx.Err() == nil {
+		p.m.log("pod %s/%s: renew volume %s: %v", p.spec.Namespace, p.spec.Name, v.Name, err)
+		p.later(renewRetry, func() { p.renewVolume(v, dir) })
+	}
+}
+
+// renewRetry is the delay after a failed renewal of a volume.
 const renewRetry = time.Minute
 
-// collect gathers a volume's content and says after which time it must be
-// gathered again; 0: never.
+// collect adds a volume's content to into, and returns after which time it must be renewed;
+// 0: never.
 func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time.Duration, error) {
 	switch {
 	case v.Secret != nil:
@@ -81,7 +86,7 @@ func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time
 				renew = after
 			}
 		default:
-			err = fmt.Errorf("process nodes do not know this kind of projected source")
+			err = errors.New("process nodes do not support this kind of projected source")
 		}
 		if err != nil {
 			return 0, err
@@ -112,7 +117,7 @@ func (p *pod) addToken(
 	f := file([]byte(t.Status.Token), nil, mode)
 	f.token = true
 	into[s.Path] = f
-	// As in a kubelet: at 80 % of its life, and at least once a day.
+	// As in a kubelet, after 80 % of its lifetime, and at least once a day.
 	life := time.Until(t.Status.ExpirationTimestamp.Time)
 	return min(max(life*8/10, time.Second), 24*time.Hour), nil
 }
@@ -193,9 +198,9 @@ func file(data []byte, modes ...*int32) payloadFile {
 	return f
 }
 
-// writePayload replaces the volume's content at once: files live in a
-// directory with a name of its own, the link ..data points to it, and the
-// visible names point through that link, as a kubelet does it.
+// writePayload replaces the volume's content atomically, as a kubelet does: the files are in
+// a new directory, to which the link ..data points, and the visible names are links through
+// ..data.
 func (p *pod) writePayload(dir string, content payload) error {
 	fresh, err := os.MkdirTemp(dir, "..")
 	if err != nil {
@@ -207,7 +212,7 @@ func (p *pod) writePayload(dir string, content payload) error {
 	tops := map[string]bool{}
 	for name, f := range content {
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("path %q leaves the volume", name)
+			return fmt.Errorf("path %q is outside of the volume", name)
 		}
 		if err := p.writePayloadFile(filepath.Join(fresh, name), f); err != nil {
 			return err
@@ -260,7 +265,7 @@ func (p *pod) writePayloadFile(path string, f payloadFile) error {
 	return os.Chmod(path, mode)
 }
 
-// onlyUser is the user that all containers of the pod run as; nil: several.
+// onlyUser returns the user as which all containers of the pod run, or nil if they differ.
 func (p *pod) onlyUser() *uint32 {
 	var only *uint32
 	for _, c := range p.allContainers() {

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// quietStart is how long a pod may take to start before its status says that it is
-	// starting: most pods are Running sooner, which saves a request.
-	quietStart = 300 * time.Millisecond
-	// retryPause is the pause between attempts to prepare volumes and network of a pod.
+	// initialStatusDelay is the delay of the first status of a pod. Most pods are Running
+	// sooner, which saves a request.
+	initialStatusDelay = 300 * time.Millisecond
+	// retryPause is the delay between attempts to prepare volumes and network of a pod.
 	retryPause = time.Second
-	// defaultGrace is a pod's grace period where it names none.
+	// defaultGrace is the grace period of a pod that specifies none.
 	defaultGrace = 30 * time.Second
 )
 
-// pod is one pod from its arrival until it is gone from the API server. One
-// goroutine, run, leads it through its life.
+// pod is a pod from its arrival until its deletion from the API server. The goroutine run
+// controls it.
 type pod struct {
 	m        *manager
 	node     *NodeConfig
-	spec     *corev1.Pod // as it arrived
+	spec     *corev1.Pod // as received first
 	dir      string
 	hostname string
 	facts    podFacts
@@ -41,31 +41,31 @@ type pod struct {
 	// ctx ends with the pod's processes.
 	ctx    context.Context
 	cancel context.CancelFunc
-	over   atomic.Bool   // its processes are gone and its resources free
+	over   atomic.Bool   // its processes have ended and its resources are released
 	done   chan struct{} // closed when run has returned
-	dirty  chan struct{} // holds one word: the status changed
+	dirty  chan struct{} // of capacity one; receives when the status has changed
 
 	inits, containers []*container // fixed by newPod
 
-	mu        sync.Mutex
-	startTime metav1.Time
-	reason    string // why the pod fails as a whole; empty: by its containers
-	message   string
-	initDone  bool
-	started   bool // the containers were started
-	ended     bool // run has posted its last status
-	deleting  bool
-	vanished  bool // the object is gone
-	lost      bool // the node ends
-	stopped   bool
-	stopping  chan struct{} // closed: end by SIGTERM
-	killTimer *time.Timer
-	killAt    time.Time
-	killed    chan struct{} // closed: end by SIGKILL
-	killOnce  sync.Once
-	removing  sync.Once
-	changes   map[corev1.PodConditionType]corev1.PodCondition
-	timers    []*time.Timer
+	mu         sync.Mutex
+	startTime  metav1.Time
+	reason     string // why the pod fails as a whole; empty: its containers decide
+	message    string
+	initDone   bool
+	started    bool // the containers were started
+	ended      bool // run has posted its last status
+	deleting   bool
+	objectGone bool // the object was deleted
+	lost       bool // the node was stopped before the pod had ended
+	stopped    bool
+	stopping   chan struct{} // closed: end by SIGTERM
+	killTimer  *time.Timer
+	killAt     time.Time
+	killed     chan struct{} // closed: end by SIGKILL
+	killOnce   sync.Once
+	removing   sync.Once
+	changes    map[corev1.PodConditionType]corev1.PodCondition
+	timers     []*time.Timer
 }
 
 func (m *manager) newPod(spec *corev1.Pod, node *NodeConfig) *pod {
@@ -117,7 +117,7 @@ func (p *pod) allContainers() []*corev1.Container {
 	return all
 }
 
-// run leads the pod through its life.
+// run runs the pod until it has ended and its last status is written.
 func (p *pod) run() {
 	defer close(p.done)
 	var poster sync.WaitGroup
@@ -127,7 +127,7 @@ func (p *pod) run() {
 		p.fail(p.refusal.reason, p.refusal.message)
 		p.event(corev1.EventTypeWarning, p.refusal.reason, p.refusal.message)
 	} else {
-		p.live()
+		p.runContainers()
 	}
 	p.tearDown()
 	close(stopPoster)
@@ -135,15 +135,15 @@ func (p *pod) run() {
 	p.finish()
 }
 
-// live runs the pod's containers until none is left to run.
-func (p *pod) live() {
+// runContainers sets the pod up and runs its containers until all have ended.
+func (p *pod) runContainers() {
 	if d := p.spec.Spec.ActiveDeadlineSeconds; d != nil {
 		p.later(time.Duration(*d)*time.Second, func() {
 			p.fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 			p.stop(p.grace())
 		})
 	}
-	p.later(quietStart, p.post)
+	p.later(initialStatusDelay, p.post)
 	if !p.setUp() || !p.initialize() {
 		return
 	}
@@ -157,8 +157,8 @@ func (p *pod) live() {
 	all.Wait()
 }
 
-// initialize runs the init containers one after the other and reports whether the pod
-// continues.
+// initialize runs the init containers one after the other, and reports whether all
+// succeeded and the pod was not stopped.
 func (p *pod) initialize() bool {
 	for _, c := range p.inits {
 		c.run()
@@ -175,8 +175,8 @@ func (p *pod) initialize() bool {
 	return true
 }
 
-// setUp creates network and volumes. It retries while something is missing, and reports
-// whether the pod continues.
+// setUp creates network and volumes. It retries after errors until it succeeds, and reports
+// false if the pod was stopped before.
 func (p *pod) setUp() bool {
 	err := private(p.dir)
 	if err == nil {
@@ -186,7 +186,7 @@ func (p *pod) setUp() bool {
 		p.fail("FailedCreatePodSandBox", err.Error())
 		return false
 	}
-	for told := ""; ; {
+	for lastError := ""; ; {
 		err := p.attach()
 		if err == nil {
 			err = p.prepareVolumes(p.ctx)
@@ -194,9 +194,9 @@ func (p *pod) setUp() bool {
 		if err == nil {
 			return !p.isStopped()
 		}
-		if err.Error() != told {
-			told = err.Error()
-			p.event(corev1.EventTypeWarning, "FailedMount", told)
+		if err.Error() != lastError {
+			lastError = err.Error()
+			p.event(corev1.EventTypeWarning, "FailedMount", lastError)
 		}
 		select {
 		case <-p.stopping:
@@ -247,26 +247,27 @@ func (p *pod) tearDown() {
 	p.over.Store(true)
 }
 
-// finish posts the last status, and removes the pod if it is to go.
+// finish writes the last status, and deletes the pod if that was requested.
 func (p *pod) finish() {
 	p.mu.Lock()
-	vanished := p.vanished
+	objectGone := p.objectGone
 	p.mu.Unlock()
-	if !vanished {
+	if !objectGone {
 		p.patch(p.status(true))
 	}
 	p.mu.Lock()
 	p.ended = true
-	vanished, deleting := p.vanished, p.deleting
+	objectGone, deleting := p.objectGone, p.deleting
 	p.mu.Unlock()
-	if vanished {
+	if objectGone {
 		_ = os.RemoveAll(p.dir)
 	} else if deleting {
 		p.remove()
 	}
 }
 
-// update takes the pod's present object.
+// update handles a change of the pod's object: it stops the pod if its deletion was
+// requested.
 func (p *pod) update(spec *corev1.Pod) {
 	if spec.DeletionTimestamp == nil {
 		return
@@ -286,10 +287,10 @@ func (p *pod) update(spec *corev1.Pod) {
 	p.stop(grace)
 }
 
-// vanish ends the pod at once: its object is gone.
-func (p *pod) vanish() {
+// objectDeleted kills the pod, because its object was deleted.
+func (p *pod) objectDeleted() {
 	p.mu.Lock()
-	p.vanished = true
+	p.objectGone = true
 	ended := p.ended
 	p.mu.Unlock()
 	if ended {
@@ -299,8 +300,8 @@ func (p *pod) vanish() {
 	p.stop(0)
 }
 
-// lose ends the pod because the node ends.
-func (p *pod) lose() {
+// nodeStopped ends the pod because its node is being stopped.
+func (p *pod) nodeStopped() {
 	p.mu.Lock()
 	p.lost = !p.ended
 	p.mu.Unlock()
@@ -324,7 +325,7 @@ func (p *pod) stop(grace time.Duration) {
 		p.stopped = true
 		p.killAt = at
 		if grace <= 0 {
-			p.kill() // before stopping: no SIGTERM then
+			p.kill() // before stopping is closed, so that no SIGTERM is sent
 		} else {
 			p.killTimer = time.AfterFunc(grace, p.kill)
 		}
@@ -348,7 +349,7 @@ func (p *pod) isStopped() bool {
 	return p.stopped
 }
 
-// fail makes the whole pod Failed, with the first reason.
+// fail sets the reason why the whole pod fails. The first call wins.
 func (p *pod) fail(reason, message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,7 +358,7 @@ func (p *pod) fail(reason, message string) {
 	}
 }
 
-// later calls f after d unless the pod's processes have ended by then.
+// later calls f after d, unless the pod's processes have ended before.
 func (p *pod) later(d time.Duration, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// probe runs the container's probes until the returned function is called,
-// which waits for them.
+// probe starts the container's probes. The returned function stops them and waits for their
+// end.
 func (c *container) probe(r *running) (end func()) {
 	ctx, cancel := context.WithCancel(c.p.ctx)
 	var probes sync.WaitGroup
@@ -36,7 +36,7 @@ func (c *container) probe(r *running) (end func()) {
 	return func() { cancel(); probes.Wait() }
 }
 
-// startup waits until the startup probe succeeds; false: it did not.
+// startup runs the startup probe, and reports whether it succeeded.
 func (c *container) startup(ctx context.Context, r *running) bool {
 	pr := c.spec.StartupProbe
 	if pr == nil {
@@ -98,8 +98,8 @@ func (c *container) killFor(r *running, probe string, why error) {
 	}
 }
 
-// repeat probes at the probe's period and calls report when as many consecutive results
-// agree as the thresholds require, until report returns false or ctx ends.
+// repeat runs a probe periodically. It calls report whenever the number of consecutive equal
+// results has reached the threshold, until report returns false or ctx ends.
 func (c *container) repeat(
 	ctx context.Context, r *running, pr *corev1.Probe, report func(healthy bool, why error) bool,
 ) {
@@ -160,7 +160,7 @@ func (c *container) handle(ctx context.Context, r *running, h handler) error {
 		sleep(ctx, time.Duration(h.sleep.Seconds)*time.Second)
 		return nil
 	}
-	return errors.New("process nodes do not know this kind of probe")
+	return errors.New("process nodes do not support this kind of probe")
 }
 
 func (c *container) handleExec(ctx context.Context, r *running, command []string) error {
@@ -188,12 +188,12 @@ func (c *container) handleExec(ctx context.Context, r *running, command []string
 	return nil
 }
 
-// probeClient is for probes: no proxies, certificates are not checked (as a
-// kubelet does not), and connections end with their request.
+// probeClient is the HTTP client of probes: it uses no proxies, does not verify certificates
+// (as in a kubelet), and closes connections after each request.
 var probeClient = &http.Client{
 	Transport: &http.Transport{
 		DisableKeepAlives: true,
-		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a probe asks whether somebody answers
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // as in a kubelet
 	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
@@ -233,7 +233,8 @@ func (c *container) handleHTTP(ctx context.Context, h *corev1.HTTPGetAction) err
 	return nil
 }
 
-// address of a port, given by number or by a name of the container's.
+// address returns the address of a port, which is a number or the name of a port of the
+// container.
 func (c *container) address(host string, port intstr.IntOrString) (string, error) {
 	if host == "" {
 		host = c.p.net.Address.String()
@@ -256,8 +257,7 @@ func (c *container) address(host string, port intstr.IntOrString) (string, error
 	return net.JoinHostPort(host, strconv.Itoa(n)), nil
 }
 
-// preStop runs the container's hook before SIGTERM, within the pod's grace
-// period.
+// preStop runs the container's preStop hook, within the pod's grace period.
 func (c *container) preStop(r *running) {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PreStop == nil {
 		return
@@ -279,7 +279,7 @@ func (c *container) preStop(r *running) {
 	}
 }
 
-// postStart runs the container's hook after its start; a failure kills it.
+// postStart runs the container's postStart hook. If that fails, the container is killed.
 func (c *container) postStart(r *running) {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil {
 		return

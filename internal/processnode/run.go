@@ -25,8 +25,8 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// finalStatusTimeout limits the time to write the statuses of the pods after all
-// processes have ended.
+// finalStatusTimeout limits the time for writing the statuses of the pods after Run was
+// stopped.
 const finalStatusTimeout = 3 * time.Second
 
 // manager runs the pods of all nodes.
@@ -39,11 +39,11 @@ type manager struct {
 	recorder record.EventRecorder
 	hostIP   string
 	port     int32
-	owner    string // identifies the objects of this cluster on the machine
+	owner    string // see the function owner
 	root     string // an empty directory: mount point of containers' roots
 	shm      string // directory in memory for pods; empty: none
 
-	api  context.Context // for requests; outlives Run's by finalStatusTimeout
+	api  context.Context // of requests; ends finalStatusTimeout after Run's
 	wait sync.WaitGroup
 
 	mu       sync.Mutex
@@ -77,7 +77,7 @@ func run(ctx context.Context, cfg *Config) error {
 	}
 	stopServer := m.serve(listener)
 
-	err = m.follow(ctx)
+	err = m.watchPods(ctx)
 	m.stopAll()
 	time.AfterFunc(finalStatusTimeout, cancel)
 	m.mu.Lock()
@@ -92,12 +92,12 @@ func run(ctx context.Context, cfg *Config) error {
 	return err
 }
 
-// prepare creates directories and control groups and removes what a crash left.
+// prepare creates directories and control groups, and removes leftovers of a crash.
 func (m *manager) prepare() error {
 	iso, why := task.Detect()
 	m.iso = iso
 	if !iso.Namespaces {
-		return fmt.Errorf("process nodes need namespaces, which this machine refuses: %s", why)
+		return fmt.Errorf("process nodes need namespaces, which this machine does not permit: %s", why)
 	}
 	m.owner = owner(m.cfg.Dir)
 	name := ownerName(m.cfg.Dir)
@@ -125,7 +125,7 @@ func (m *manager) prepare() error {
 
 func (m *manager) podsDir() string { return filepath.Join(m.cfg.Dir, "pods") }
 
-// cleanUp releases what prepare created. Logs stay in Dir.
+// cleanUp releases what prepare created, except the directories in Dir.
 func (m *manager) cleanUp() {
 	m.cgroups.Close()
 	if m.shm != "" {
@@ -158,8 +158,8 @@ func (m *manager) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// follow registers the nodes and follows their pods until ctx ends.
-func (m *manager) follow(ctx context.Context) error {
+// watchPods registers the nodes and watches their pods until ctx ends.
+func (m *manager) watchPods(ctx context.Context) error {
 	informer := m.informer()
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(obj any, first bool) { m.observe(obj.(*corev1.Pod), first) },
@@ -189,7 +189,7 @@ func (m *manager) follow(ctx context.Context) error {
 	return nil
 }
 
-// informer follows every pod that has a node: one watch for all nodes.
+// informer returns an informer of all pods that have a node: one watch for all nodes.
 func (m *manager) informer() cache.SharedIndexInformer {
 	factory := informers.NewSharedInformerFactoryWithOptions(m.cfg.Client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
@@ -230,8 +230,8 @@ func (m *manager) registerAll(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// observe takes the present state of a pod. first: it was there before this
-// Run began to follow.
+// observe handles a new or changed pod. first is true for pods that existed before this Run
+// started to watch.
 func (m *manager) observe(spec *corev1.Pod, first bool) {
 	node, ours := m.nodes[spec.Spec.NodeName]
 	if !ours {
@@ -245,7 +245,7 @@ func (m *manager) observe(spec *corev1.Pod, first bool) {
 	case known:
 		p.update(spec)
 	case m.stopping:
-	case over && spec.DeletionTimestamp != nil, first && !over && m.left(spec):
+	case over && spec.DeletionTimestamp != nil, first && !over && m.startedBefore(spec):
 		m.wait.Go(func() { m.cleanUpPod(spec) })
 	case !over:
 		p = m.newPod(spec, node)
@@ -276,21 +276,21 @@ func (m *manager) deleted(obj any) {
 		return
 	}
 	delete(m.pods, spec.UID)
-	// The deletion was forced: none of its processes may continue.
-	p.vanish()
+	// The deletion was forced, so all of its processes must end.
+	p.objectDeleted()
 }
 
-// stopAll ends every pod because the node ends.
+// stopAll ends every pod because the nodes are being stopped.
 func (m *manager) stopAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stopping = true
 	for _, p := range m.pods {
-		p.lose()
+		p.nodeStopped()
 	}
 }
 
-// snapshot lists the pods. Called with mu held.
+// snapshot returns the pods. It is called with mu held.
 func (m *manager) snapshot() []*pod {
 	pods := make([]*pod, 0, len(m.pods))
 	for _, p := range m.pods {
@@ -299,7 +299,7 @@ func (m *manager) snapshot() []*pod {
 	return pods
 }
 
-// find returns the running or ended pod with that name; nil: unknown.
+// find returns the running or ended pod with the given name, or nil.
 func (m *manager) find(namespace, name string) *pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// defaultPath is PATH in a container that sets none.
+// defaultPath is the default of PATH in a container.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// start starts the container's command. A configError may go away; any other
-// error is the end of this attempt.
+// start starts the container's command. After a *configError it can be tried again; any
+// other error ends this run of the container.
 func (c *container) start() (*running, error) {
 	p := c.p
 	id, err := identify(p.spec, c.spec, p.m.iso.Root)
@@ -71,7 +71,7 @@ func (c *container) start() (*running, error) {
 	return r, nil
 }
 
-// shimSpec returns the work of the shim for every process of the container.
+// shimSpec returns the parts of the shim's Spec that all processes of the container share.
 func (c *container) shimSpec(id identity, env []string, values map[string]string) shim.Spec {
 	argv := make([]string, 0, len(c.spec.Command)+len(c.spec.Args))
 	for _, a := range c.spec.Command {
@@ -92,7 +92,7 @@ func (c *container) shimSpec(id identity, env []string, values map[string]string
 	return spec
 }
 
-// baseEnv is what every container has before its own variables.
+// baseEnv returns the variables of every container, which its own variables override.
 func (c *container) baseEnv(id identity) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "PATH", Value: defaultPath},
@@ -114,8 +114,8 @@ func (c *container) baseEnv(id identity) []corev1.EnvVar {
 	return env
 }
 
-// prepareFiles creates the log and the termination message of a new start and returns
-// the latter's path.
+// prepareFiles creates the log and the termination message file of a new run, and returns
+// the path of the latter.
 func (c *container) prepareFiles() (message string, err error) {
 	if err := os.MkdirAll(c.dir, 0o711); err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func (c *container) prepareFiles() (message string, err error) {
 	if err := os.WriteFile(message, nil, 0o666); err != nil {
 		return "", err
 	}
-	// Any user may be the container's (past the umask).
+	// The container may run as any user. Chmod, unlike WriteFile, ignores the umask.
 	if err := os.Chmod(message, 0o666); err != nil {
 		return "", err
 	}
@@ -132,7 +132,7 @@ func (c *container) prepareFiles() (message string, err error) {
 	defer c.p.mu.Unlock()
 	path := filepath.Join(c.dir, strconv.Itoa(int(c.restarts))+".log")
 	if c.log != nil && len(c.logs) > 0 && c.logs[len(c.logs)-1] == path {
-		return message, nil // another attempt of the same start
+		return message, nil // another attempt of the same run
 	}
 	if c.log, err = logfile.Create(path); err != nil {
 		return "", err
@@ -146,7 +146,8 @@ func (c *container) prepareFiles() (message string, err error) {
 	return message, nil
 }
 
-// sharedMemory is the pod's /dev/shm, the same for all its containers.
+// sharedMemory returns the directory of the pod's /dev/shm, which its containers share, or
+// "" if there is none.
 func (p *pod) sharedMemory() (string, error) {
 	if p.m.shm == "" {
 		return "", nil

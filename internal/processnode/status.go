@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// post requests that the status is written; several changes may be written together.
+// post requests a write of the status. Several changes may be written together.
 func (p *pod) post() {
 	select {
 	case p.dirty <- struct{}{}:
@@ -20,7 +20,7 @@ func (p *pod) post() {
 	}
 }
 
-// postChanges writes the status whenever it changed, until stop is closed.
+// postChanges writes the status after each change, until stop is closed.
 func (p *pod) postChanges(stop <-chan struct{}) {
 	for {
 		select {
@@ -28,8 +28,7 @@ func (p *pod) postChanges(stop <-chan struct{}) {
 			return
 		case <-p.dirty:
 		}
-		// The last status is finish's: writing a nearly last one first would
-		// only delay it.
+		// finish writes the last status, which another write would only delay.
 		if p.over.Load() {
 			continue
 		}
@@ -38,13 +37,13 @@ func (p *pod) postChanges(stop <-chan struct{}) {
 }
 
 const (
-	patchPause   = 100 * time.Millisecond
-	patchMost    = 5 * time.Second
-	patchRefused = 5 // attempts when the API server refuses for a conflict
+	patchPause    = 100 * time.Millisecond
+	patchPauseMax = 5 * time.Second
+	patchRefused  = 5 // attempts if the API server reports a conflict or an invalid status
 )
 
-// patch writes a status, trying until it is written, and reports whether it
-// was: not when the pod is gone or the node's time is up.
+// patch writes a status and retries until it succeeds. It reports false if the pod was
+// deleted, the API server refuses the status, or the node has stopped.
 func (p *pod) patch(status *corev1.PodStatus) bool {
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": p.spec.UID},
@@ -74,18 +73,18 @@ func (p *pod) patch(status *corev1.PodStatus) bool {
 		if !sleep(p.m.api, pause) {
 			return false
 		}
-		pause = min(2*pause, patchMost)
+		pause = min(2*pause, patchPauseMax)
 	}
 }
 
-// remove takes the pod out of the API server, once.
+// remove deletes the pod from the API server. Only the first call has an effect.
 func (p *pod) remove() {
 	p.removing.Do(func() {
 		options := metav1.DeleteOptions{
 			GracePeriodSeconds: ptr.To[int64](0),
 			Preconditions:      &metav1.Preconditions{UID: &p.spec.UID},
 		}
-		for pause := patchPause; ; pause = min(2*pause, patchMost) {
+		for pause := patchPause; ; pause = min(2*pause, patchPauseMax) {
 			err := p.m.cfg.Client.CoreV1().Pods(p.spec.Namespace).Delete(p.m.api, p.spec.Name, options)
 			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || !sleep(p.m.api, pause) {
 				return
@@ -106,7 +105,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// status returns the pod's present status; last: none of its processes runs any more.
+// status returns the pod's current status. last is true after all of its processes have
+// ended.
 func (p *pod) status(last bool) *corev1.PodStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,8 @@ func (p *pod) status(last bool) *corev1.PodStatus {
 	return s
 }
 
-// phase follows from the containers. Called with mu held.
+// phase returns the pod's phase, from the statuses of its containers. It is called with mu
+// held.
 func (p *pod) phase(s *corev1.PodStatus, last bool) corev1.PodPhase {
 	if last {
 		if p.reason != "" || p.lost || !p.started && len(p.containers) > 0 {
@@ -155,8 +156,8 @@ func (p *pod) phase(s *corev1.PodStatus, last bool) corev1.PodPhase {
 	return corev1.PodPending
 }
 
-// conditions returns the conditions of the pod; a condition keeps the time of its last
-// change. It is called with mu held.
+// conditions returns the conditions of the pod with the times of their last transitions. It
+// is called with mu held.
 func (p *pod) conditions(s *corev1.PodStatus, last bool) []corev1.PodCondition {
 	ready := p.started && !last
 	unready := "ContainersNotReady"

@@ -11,11 +11,11 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
 )
 
-// streams connect a container's process with its log and those who attach.
+// streams connects a container's process with its log and with attached clients.
 type streams struct {
-	childIn, childOut, childErr *os.File // for the process; closed by begin
+	childIn, childOut, childErr *os.File // the process's ends; closed by begin
 
-	terminal *os.File // our side of the terminal; nil: none
+	terminal *os.File // our end of the terminal; nil: none
 	out, err *os.File // our ends of pipes; nil with a terminal
 	log      *logfile.Log
 	copies   sync.WaitGroup
@@ -51,7 +51,8 @@ func openStreams(c *corev1.Container, log *logfile.Log) (*streams, error) {
 	return s, nil
 }
 
-// begin copies the output of the process to the log after its start.
+// begin starts to copy the output of the process to the log. It is called after the start of
+// the process.
 func (s *streams) begin() {
 	s.closeChild()
 	if s.terminal != nil {
@@ -62,8 +63,7 @@ func (s *streams) begin() {
 	s.copies.Go(func() { _, _ = io.Copy(s.log.Stream("stderr"), s.err) })
 }
 
-// wait waits until everything that the process wrote is in the log, and closes
-// our ends.
+// wait waits until all output of the process is in the log, and closes our ends.
 func (s *streams) wait() {
 	s.copies.Wait()
 	s.abandon()
@@ -82,7 +82,7 @@ func (s *streams) abandon() {
 func (s *streams) closeChild() {
 	for _, f := range []*os.File{s.childIn, s.childOut, s.childErr} {
 		if f != nil {
-			_ = f.Close() // a terminal is there three times; closing twice is harmless
+			_ = f.Close() // all three may be the same terminal; closing it again is harmless
 		}
 	}
 	s.childIn, s.childOut, s.childErr = nil, nil, nil
@@ -97,7 +97,7 @@ func (s *streams) closeStdin() {
 	}
 }
 
-// input returns the writer to the standard input of the container; nil: it has none.
+// input returns the writer to the standard input of the container, or nil if it has none.
 func (s *streams) input() io.Writer {
 	if s.terminal != nil {
 		return s.terminal

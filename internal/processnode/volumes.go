@@ -17,13 +17,12 @@ import (
 // volume is a prepared volume of a pod.
 type volume struct {
 	path     string
-	own      bool // used only by the pod
+	own      bool // used by the pod only
 	empty    bool // an emptyDir
 	readOnly bool
 }
 
-// prepareVolumes makes every volume of the pod. It may be called again after
-// an error.
+// prepareVolumes creates all volumes of the pod. It may be called again after an error.
 func (p *pod) prepareVolumes(ctx context.Context) error {
 	for i := range p.spec.Spec.Volumes {
 		v := &p.spec.Spec.Volumes[i]
@@ -60,21 +59,20 @@ func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, erro
 		return volume{path: dir, own: true, readOnly: true}, p.fillVolume(ctx, v, dir)
 	}
 	return volume{}, errors.New(
-		"process nodes have hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes only")
+		"process nodes support only hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes")
 }
 
-// private creates a folder that only its owner can access, who is root if process nodes
-// run as root. Its contents reach a pod's containers as mounts, which are created
-// before they run as their user. Other users of the machine, who can read a pod's UID
-// in /proc, cannot access it.
+// private creates a directory that only this process's user can access. Containers see its
+// contents through mounts, which are created before they change to their user. Other users
+// of the machine, who can read a pod's UID in /proc, cannot access it.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o700) //nolint:gosec // a folder
+	return os.Chmod(dir, 0o700) //nolint:gosec // a directory
 }
 
-// memoryDir is the pod's folder in memory.
+// memoryDir returns the pod's directory in memory.
 func (p *pod) memoryDir() (string, error) {
 	dir := filepath.Join(p.m.shm, string(p.spec.UID))
 	return dir, private(dir)
@@ -87,7 +85,7 @@ func (p *pod) makeEmptyDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	mode := fs.FileMode(0o777) // past the umask
+	mode := fs.FileMode(0o777) // regardless of the umask
 	if g := p.fsGroup(); g >= 0 {
 		if err := os.Chown(dir, -1, g); err != nil {
 			return err
@@ -97,7 +95,7 @@ func (p *pod) makeEmptyDir(dir string) error {
 	return os.Chmod(dir, mode)
 }
 
-// fsGroup is the group that owns the pod's own volumes; -1: none.
+// fsGroup returns the group that owns the pod's own volumes, or -1.
 func (p *pod) fsGroup() int {
 	if sc := p.spec.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
 		return int(*sc.FSGroup)
@@ -181,15 +179,15 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 	return mounts, nil
 }
 
-// subPath returns the path below a volume that is mounted. In an emptyDir a missing one
-// is created: a directory, or a file if the machine has a file at the mount path (a
-// container's own /etc/hosts).
+// subPath returns the path of a volume's subPath. If it does not exist in an emptyDir, it is
+// created: as a directory, or as a file if the machine has a file at the mount path (for
+// /etc/hosts).
 func (p *pod) subPath(v volume, sub, target string, id identity) (string, error) {
 	if sub == "" {
 		return v.path, nil
 	}
 	if filepath.IsAbs(sub) || !filepath.IsLocal(sub) {
-		return "", fmt.Errorf("subPath %q leaves the volume", sub)
+		return "", fmt.Errorf("subPath %q is outside of the volume", sub)
 	}
 	full := filepath.Join(v.path, sub)
 	_, err := os.Stat(full)
@@ -208,7 +206,7 @@ func (p *pod) subPath(v volume, sub, target string, id identity) (string, error)
 		return "", err
 	}
 	if real != base && !strings.HasPrefix(real, base+"/") {
-		return "", fmt.Errorf("subPath %q leaves the volume", sub)
+		return "", fmt.Errorf("subPath %q is outside of the volume", sub)
 	}
 	return real, nil
 }

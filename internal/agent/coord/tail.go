@@ -56,8 +56,8 @@ func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	c.mu.Unlock()
 	file, err := openOutput(path)
 	if err != nil {
-		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the client may be gone
-		conn.Send(&step.Frame{Type: step.FrameDone})                               //nolint:errcheck // the client may be gone
+		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // it may be gone
+		conn.Send(&step.Frame{Type: step.FrameDone})                               //nolint:errcheck // it may be gone
 		return
 	}
 	defer file.Close()

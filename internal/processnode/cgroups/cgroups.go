@@ -1,7 +1,6 @@
 // Package cgroups limits and measures the resources of the containers of a local
 // cluster, with control groups of version 1 or 2, as far as this process may write
-// them. All of it is best effort: a machine without a controller runs pods without that
-// limit.
+// them. A machine without one of the controllers runs pods without its limits.
 package cgroups
 
 import (
@@ -20,8 +19,8 @@ import (
 
 const base = "/sys/fs/cgroup"
 
-// wanted are the controllers that are used if they exist.
-var wanted = []string{"memory", "cpu", "pids", "freezer"}
+// controllers are the controllers that are used if they exist.
+var controllers = []string{"memory", "cpu", "pids", "freezer"}
 
 // Limits of a group; zero values mean none.
 type Limits struct {
@@ -30,15 +29,15 @@ type Limits struct {
 	CPUShare  int64 // thousandths of a CPU, the weight
 }
 
-// Manager creates the groups of one cluster below one directory of each hierarchy.
+// Manager creates the groups of a cluster, below one directory of each hierarchy.
 type Manager struct {
 	unified bool
 	dirs    map[string]string // controller -> our directory; unified: one, ""
 }
 
-// Open prepares the hierarchies and removes groups that a crashed owner of the same
-// name left (and kills their processes). It returns nil and the reason if this process
-// cannot use control groups at all.
+// Open prepares the hierarchies. It removes leftover groups of a crashed owner with the same
+// name, and kills their processes. It returns an error if this process cannot use control
+// groups at all.
 func Open(name string) (*Manager, error) {
 	m := locate(name)
 	if len(m.dirs) == 0 {
@@ -59,18 +58,18 @@ func Open(name string) (*Manager, error) {
 	return m, nil
 }
 
-// Sweep removes the groups that a crashed owner of the name left, with their
+// Sweep removes the leftover groups of a crashed owner with the given name, and kills their
 // processes.
 func Sweep(name string) { locate(name).sweep() }
 
-// locate returns the directories of the groups of a name without creating any.
+// locate returns a Manager for the given name, without creating any directory.
 func locate(name string) *Manager {
 	m := &Manager{unified: isUnified(base), dirs: map[string]string{}}
 	if m.unified {
 		m.dirs[""] = filepath.Join(base, name)
 		return m
 	}
-	for _, c := range wanted {
+	for _, c := range controllers {
 		if _, err := os.Stat(filepath.Join(base, c)); err == nil {
 			m.dirs[c] = filepath.Join(base, c, name)
 		}
@@ -109,7 +108,7 @@ func isUnified(dir string) bool {
 
 // enable enables the controllers for the groups below dir.
 func enable(dir string) {
-	for _, c := range wanted {
+	for _, c := range controllers {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0)
 	}
 }
@@ -131,7 +130,8 @@ func killAll(dir string) {
 	}
 }
 
-// remove retries, because the kernel needs a moment after the last process.
+// remove removes the directory of a group. It retries for a while, because the group remains
+// busy for a moment after its last process has ended.
 func remove(dir string) {
 	for range 200 {
 		err := unix.Rmdir(dir)
@@ -164,7 +164,7 @@ func (m *Manager) Create(id string, l Limits) (*Group, error) {
 	}
 	for _, s := range g.settings(l) {
 		if dir, ok := g.dirs[s.controller]; ok {
-			// A machine may lack one (swap accounting) and still limit the rest.
+			// A machine may lack one of the files (swap accounting), but have the others.
 			_ = os.WriteFile(filepath.Join(dir, s.file), []byte(s.value), 0)
 		}
 	}
@@ -188,7 +188,7 @@ func (g *Group) settings(l Limits) []setting {
 		if l.CPUMillis > 0 {
 			s = append(s, setting{"", "cpu.max", quota + " " + number(period)})
 		}
-		// The mapping of shares (2..262144) to weight (1..10000) of runtimes.
+		// Container runtimes map shares (2..262144) to weights (1..10000) in the same way.
 		weight := 1 + (min(shares, 262144)-2)*9999/262142
 		return append(s, setting{"", "cpu.weight", number(weight)})
 	}
@@ -214,17 +214,18 @@ func (g *Group) Add(pid int) error {
 	return errors.Join(errs...)
 }
 
-// OOMKills returns how many processes of the group the kernel killed for memory.
+// OOMKills returns the number of OOM kills in the group.
 func (g *Group) OOMKills() int64 {
 	return g.counter("memory.oom_control", "memory.events", "oom_kill")
 }
 
-// MemoryUsage returns the present usage of the group, in bytes; 0: unknown.
+// MemoryUsage returns the current memory usage of the group in bytes, or 0 if it is unknown.
 func (g *Group) MemoryUsage() int64 {
 	return g.counter("memory.usage_in_bytes", "memory.current", "")
 }
 
-// counter returns the number after key (empty: the only word of the file).
+// counter returns the number after key in a file, or the only number if key is empty. The
+// file's name is v1 or v2, depending on the version of the hierarchy.
 func (g *Group) counter(v1, v2, key string) int64 {
 	if g == nil {
 		return 0

@@ -1,3 +1,3 @@
-// Package e2e holds only tests: process nodes against a real API server, with
-// the machine's own kernel.
+// Package e2e contains only tests: of process nodes with a real API server and the
+// machine's kernel.
 package e2e

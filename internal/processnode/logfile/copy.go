@@ -20,8 +20,8 @@ type Options struct {
 	Limit      int64 // bytes; 0: none
 }
 
-// Copy writes the log's text to out and errOut (a nil writer leaves that
-// stream out) until its end, with Follow until the container's end or ctx's.
+// Copy writes the log's text to out and errOut, and omits a stream whose writer is nil. It
+// returns at the end of the log or, with Follow, when the container or ctx ends.
 func (l *Log) Copy(ctx context.Context, o Options, out, errOut io.Writer) error {
 	c := &copier{log: l, o: o, out: out, err: errOut, left: o.Limit, fresh: true}
 	err := c.run(ctx)
@@ -35,13 +35,13 @@ var errLimit = errors.New("log: limit reached")
 
 // Follower reads what is written to a log after it was opened.
 type Follower struct {
-	log   *Log
-	file  *os.File
-	turns int
+	log       *Log
+	file      *os.File
+	rotations int
 }
 
-// Follow returns a reader of everything that is written from now on. Who attaches to a
-// container takes it before the container can answer to the first input.
+// Follow returns a reader of everything that is written from now on. It must be called
+// before the first input is sent to a container, so that no response is missed.
 func (l *Log) Follow() (*Follower, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,14 +53,14 @@ func (l *Log) Follow() (*Follower, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return &Follower{log: l, file: f, turns: l.turns}, nil
+	return &Follower{log: l, file: f, rotations: l.rotations}, nil
 }
 
-// Copy writes the text to out and errOut, as Log.Copy does, until the container's end or
-// ctx's. It can be called once.
+// Copy writes the text to out and errOut, as Log.Copy does, until the container or ctx ends.
+// It can be called only once.
 func (f *Follower) Copy(ctx context.Context, out, errOut io.Writer) error {
 	c := &copier{log: f.log, o: Options{Follow: true}, out: out, err: errOut, fresh: true}
-	err := c.read(ctx, f.file, f.turns)
+	err := c.read(ctx, f.file, f.rotations)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -84,16 +84,16 @@ func (c *copier) run(ctx context.Context) error {
 	if err := c.old(); err != nil {
 		return err
 	}
-	f, turns, err := c.log.open()
+	f, rotations, err := c.log.open()
 	if err != nil {
 		return err
 	}
-	return c.read(ctx, f, turns)
+	return c.read(ctx, f, rotations)
 }
 
-// read copies from f, the log's file after it was rotated turns times, and from those
-// that follow it. It closes f.
-func (c *copier) read(ctx context.Context, f *os.File, turns int) error {
+// read copies from f, the log file after the given number of rotations, and from later files.
+// It closes f.
+func (c *copier) read(ctx context.Context, f *os.File, rotations int) error {
 	defer func() { f.Close() }()
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
@@ -102,13 +102,13 @@ func (c *copier) read(ctx context.Context, f *os.File, turns int) error {
 			return err
 		}
 		switch {
-		case now != turns:
+		case now != rotations:
 			next, t, err := c.log.open()
 			if err != nil {
 				return err
 			}
 			f.Close()
-			f, turns = next, t
+			f, rotations = next, t
 			r.Reset(f)
 			continue
 		case ended || !c.o.Follow:
@@ -122,18 +122,18 @@ func (c *copier) read(ctx context.Context, f *os.File, turns int) error {
 	}
 }
 
-// open opens the present file and returns how often it was rotated before.
+// open opens the current file, and returns the number of rotations so far.
 func (l *Log) open() (*os.File, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f, err := os.Open(l.path)
-	return f, l.turns, err
+	return f, l.rotations, err
 }
 
-func (l *Log) state() (changed <-chan struct{}, ended bool, turns int) {
+func (l *Log) state() (changed <-chan struct{}, ended bool, rotations int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.changed, l.ended, l.turns
+	return l.changed, l.ended, l.rotations
 }
 
 // old copies the rotated file.

@@ -1,6 +1,6 @@
-// Package logfile stores the output of a container in the format of the container
-// runtime interface (a time, the stream, F or P for a full or partial line, the text),
-// so that it can be shown by line, by age, and followed.
+// Package logfile stores the output of a container in the log format of the container
+// runtime interface (time, stream, F or P for a full or partial line, text), so that it can
+// be selected by line or age and followed.
 package logfile
 
 import (
@@ -18,16 +18,16 @@ const maxSize = 10 << 20
 // Old is the suffix of the rotated log.
 const Old = ".1"
 
-// Log is one container's log. Safe for concurrent use.
+// Log is the log of a container. It is safe for concurrent use.
 type Log struct {
 	path string
 
-	mu      sync.Mutex
-	file    *os.File // nil: closed
-	size    int64
-	turns   int           // how often the file was rotated
-	changed chan struct{} // closed at the next write or Close
-	ended   bool
+	mu        sync.Mutex
+	file      *os.File // nil: closed
+	size      int64
+	rotations int           // number of rotations so far
+	changed   chan struct{} // closed at the next write or Close
+	ended     bool
 }
 
 // Create creates an empty log.
@@ -101,11 +101,11 @@ func (l *Log) rotate() error {
 	}
 	_ = l.file.Close()
 	l.file, l.size = f, 0
-	l.turns++
+	l.rotations++
 	return nil
 }
 
-// Close ends the log; readers that follow it see its end.
+// Close ends the log. Readers that follow it return after its last entry.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 )
 
-// ErrFull reports that all addresses of the network are used.
+// ErrFull means that all addresses of the network are in use.
 var ErrFull = errors.New("no free pod address")
 
-// openLoopback takes a /16 of 127.0.0.0/8 that the key chooses, so that two
-// clusters of one machine rarely meet.
+// openLoopback sets the prefix to a /16 of 127.0.0.0/8 that depends on the key, so that two
+// clusters of a machine rarely use the same one.
 func (n *Network) openLoopback() {
 	sum := sha256.Sum256([]byte(n.cfg.Key))
 	second := 1 + sum[0]%254
@@ -20,7 +20,7 @@ func (n *Network) openLoopback() {
 }
 
 // allocate returns the next free address. An address is reused only after all others,
-// so that late packets reach no other pod.
+// so that late packets do not reach another pod.
 func (n *Network) allocate() (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

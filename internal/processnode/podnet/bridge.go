@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// openBridge removes what a crashed owner left, chooses a range of addresses that this
+// openBridge removes leftovers of a crashed owner, chooses a range of addresses that this
 // machine does not use, and creates the bridge.
 func (n *Network) openBridge() error {
 	n.bridge = linkPrefix(n.cfg.Key)
@@ -46,7 +46,7 @@ func (n *Network) openBridge() error {
 	return nil
 }
 
-// closeBridge removes every link of this network; the pods' ends go with them.
+// closeBridge removes all links of this network, and with them the pods' ends.
 func (n *Network) closeBridge() error {
 	links, err := netlink.LinkList()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
@@ -57,7 +57,7 @@ func (n *Network) closeBridge() error {
 		if !strings.HasPrefix(l.Attrs().Name, linkPrefix(n.cfg.Key)) {
 			continue
 		}
-		// Its network namespace may be dying and take the link with it.
+		// The link may disappear at the same time with its network namespace.
 		var missing netlink.LinkNotFoundError
 		if err := netlink.LinkDel(l); err != nil && !errors.As(err, &missing) && !isNoDevice(err) {
 			errs = append(errs, err)
@@ -66,7 +66,8 @@ func (n *Network) closeBridge() error {
 	return errors.Join(errs...)
 }
 
-// choosePrefix walks the /20s of 10.0.0.0/8 from a place that the key chooses.
+// choosePrefix returns the first unused /20 of 10.0.0.0/8, starting at one that depends on
+// the key, or the configured prefix if that is unused.
 func (n *Network) choosePrefix() (netip.Prefix, error) {
 	used, err := usedPrefixes()
 	if err != nil {
@@ -96,8 +97,8 @@ next:
 	return netip.Prefix{}, errors.New("no free address range for pods in 10.0.0.0/8")
 }
 
-// usedPrefixes are the IPv4 ranges that addresses and routes of this machine
-// name, the default route apart.
+// usedPrefixes returns the IPv4 ranges of the addresses and routes of this machine, except
+// the default route.
 func usedPrefixes() ([]netip.Prefix, error) {
 	var used []netip.Prefix
 	add := func(n *net.IPNet) {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// egress is what lets pods reach what this machine reaches: the kernel forwards their
-// packets with the machine's own address (masquerade), and only answers come back.
+// egress gives pods access to all hosts that this machine can reach: the kernel forwards
+// their packets with the machine's address (masquerade), and lets only replies back in.
 type egress struct {
 	// uplinks are the links of the machine's default routes.
 	uplinks []netlink.Link
@@ -24,13 +24,12 @@ type egress struct {
 	err error
 }
 
-// formerlyOff begins the name of an empty chain that stands for an uplink which did not
-// forward before the first network was opened. The kernel keeps the names, so that a later
-// process can turn forwarding off again after a crash, when it removes the rules that
-// protect the machine meanwhile.
+// formerlyOff is the prefix of the name of an empty chain, a mark for an uplink that did not
+// forward before the first network was opened. The marks are in the kernel, so that after a
+// crash a later process can turn forwarding off again when it removes the rules.
 const formerlyOff = "formerly-off-"
 
-// openEgress makes the machine forward packets of pods to its uplinks.
+// openEgress configures the machine to forward packets of pods to its uplinks.
 func (n *Network) openEgress() {
 	unlock := lockForwarding()
 	defer unlock()
@@ -60,7 +59,7 @@ func (n *Network) openEgress() {
 			guarded = append(guarded, name)
 		}
 	}
-	// The rules come first: at no time does the machine forward anything else.
+	// The rules come first, so that the machine never forwards any other packets.
 	if n.egress.err = n.addRules(c, guarded); n.egress.err != nil {
 		return
 	}
@@ -72,19 +71,19 @@ func (n *Network) openEgress() {
 	}
 }
 
-// closeEgress removes the rules, those of a crashed owner too, and turns forwarding off
-// where it was off before, unless another network still needs it.
+// closeEgress removes the rules, including those of a crashed owner, and turns forwarding
+// off again for uplinks that did not forward before, unless another network needs it.
 func (n *Network) closeEgress() error {
 	unlock := lockForwarding()
 	defer unlock()
 	c, err := nftables.New()
 	if err != nil {
-		return nil //nolint:nilerr // without a packet filter openEgress made nothing
+		return nil //nolint:nilerr // without a packet filter openEgress has changed nothing
 	}
 	return n.removeRules(c)
 }
 
-// removeRules does closeEgress's work. The caller holds the lock.
+// removeRules is closeEgress for a caller that holds the lock.
 func (n *Network) removeRules(c *nftables.Conn) error {
 	table := linkPrefix(n.cfg.Key)
 	marked, err := markedUplinks(c)
@@ -115,8 +114,8 @@ func (n *Network) removeRules(c *nftables.Conn) error {
 	return errors.Join(errs...)
 }
 
-// lockForwarding keeps networks that open and close at the same time from misreading one
-// another's switches. Where the lock cannot be had, they do without.
+// lockForwarding serializes the opening and closing of networks, which read and change the
+// same forwarding settings. If the lock file cannot be opened, it does nothing.
 func lockForwarding() (unlock func()) {
 	f, err := os.OpenFile("/run/berth-forwarding.lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -126,7 +125,7 @@ func lockForwarding() (unlock func()) {
 	return func() { _ = f.Close() }
 }
 
-// markedUplinks returns the tables that have a mark for each uplink.
+// markedUplinks returns, for each marked uplink, the tables with its mark.
 func markedUplinks(c *nftables.Conn) (map[string][]string, error) {
 	chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
 	if err != nil {
@@ -141,8 +140,8 @@ func markedUplinks(c *nftables.Conn) (map[string][]string, error) {
 	return marked, nil
 }
 
-// Machine returns the address by which pods know this machine: that of its first uplink,
-// at which servers on the machine usually listen, else the gateway.
+// Machine returns the address of this machine in the hosts files of pods: that of its first
+// uplink, at which servers on the machine usually listen, else the gateway.
 func (n *Network) Machine() netip.Addr {
 	if n.cfg.Isolated || n.outside == nil {
 		return n.gateway
@@ -161,8 +160,8 @@ func (n *Network) Machine() netip.Addr {
 	return n.gateway
 }
 
-// addRules makes the table of this network's rules. guarded are the uplinks that forward
-// for the pods' sake only.
+// addRules creates the table with this network's rules. guarded are the uplinks that forward
+// only for pods.
 func (n *Network) addRules(c *nftables.Conn, guarded []string) error {
 	t := c.AddTable(&nftables.Table{Name: n.bridge, Family: nftables.TableFamilyIPv4})
 	nat := c.AddChain(&nftables.Chain{
@@ -187,7 +186,7 @@ func (n *Network) addRules(c *nftables.Conn, guarded []string) error {
 	toPods := link(expr.MetaKeyOIFNAME, expr.CmpOpEq, n.bridge)
 	known := expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED
 	rule(forward, toPods, state(known), accept)
-	rule(forward, toPods, reject) // pods' ports are closed to the world
+	rule(forward, toPods, reject) // other hosts cannot connect to pods
 	for _, name := range guarded {
 		rule(forward, link(expr.MetaKeyIIFNAME, expr.CmpOpEq, name), state(expr.CtStateBitNEW), reject)
 		c.AddChain(&nftables.Chain{Name: formerlyOff + name, Table: t})
@@ -198,9 +197,9 @@ func (n *Network) addRules(c *nftables.Conn, guarded []string) error {
 	return nil
 }
 
-// addRoutes gives the pod's namespace its routes: everything by way of the machine if
-// the machine forwards, else the machine's own addresses, so that what is out of reach
-// fails at once instead of after a timeout.
+// addRoutes adds the routes of the pod's namespace: a default route through the machine if
+// the machine forwards, else routes to the machine's own addresses only, so that
+// connections to other hosts fail immediately instead of after a timeout.
 func (n *Network) addRoutes(inside *netlink.Handle, eth netlink.Link) error {
 	if n.cfg.Isolated {
 		return nil
@@ -257,7 +256,7 @@ func prefixLength(dst *net.IPNet) int {
 	return bits
 }
 
-// forwardingFile is the switch for packets that come in by a link.
+// forwardingFile returns the path of the setting that forwards packets received from a link.
 func forwardingFile(link string) string {
 	return "/proc/sys/net/ipv4/conf/" + strings.ReplaceAll(link, "/", "_") + "/forwarding"
 }
@@ -275,7 +274,7 @@ func setForwarding(link string, on bool) error {
 	return os.WriteFile(forwardingFile(link), []byte(value), 0)
 }
 
-// link compares the name of the link by which a packet comes in or goes out.
+// link matches packets by the name of their input or output link.
 func link(key expr.MetaKey, op expr.CmpOp, name string) []expr.Any {
 	padded := make([]byte, unix.IFNAMSIZ)
 	copy(padded, name)

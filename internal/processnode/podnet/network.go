@@ -1,7 +1,7 @@
-// Package podnet gives pods their network. As root a pod has a network
-// namespace with one end of a veth pair; the other ends meet on a bridge whose
-// address, the gateway, is this machine. Without root pods share the machine's
-// network and each has an address of its own in 127.0.0.0/8.
+// Package podnet provides the network of pods. As root, each pod has a network namespace
+// with one end of a veth pair. The other ends are ports of a bridge, whose address, the
+// gateway, belongs to this machine. Without root, pods share the machine's network, and
+// each has its own address in 127.0.0.0/8.
 package podnet
 
 import (
@@ -18,21 +18,20 @@ import (
 
 // Config of a Network.
 type Config struct {
-	// Key identifies the cluster on this machine (its state directory):
-	// names of links derive from it, and what a crashed owner of the same key
-	// left is removed.
+	// Key identifies the cluster on this machine (its state directory). The names of links
+	// are derived from it, and leftovers of a crashed owner with the same key are removed.
 	Key string
-	// Root: may make network namespaces and links.
+	// Root: this process may create network namespaces and links.
 	Root bool
 	// Prefix is the range of the pods' addresses as root, a /16 to /28;
 	// zero: a free /20 inside 10.0.0.0/8.
 	Prefix netip.Prefix
-	// Isolated: pods reach one another and the gateway only. Otherwise they reach
-	// what this machine reaches. Without root it has no effect.
+	// Isolated: pods can reach only each other and the gateway. Otherwise they can reach all
+	// hosts that this machine can reach. It has no effect without root.
 	Isolated bool
 }
 
-// Network is an open pod network. Safe for concurrent use.
+// Network is an open pod network. It is safe for concurrent use.
 type Network struct {
 	cfg     Config
 	bridge  string
@@ -52,8 +51,8 @@ type Network struct {
 	outside *netlink.Handle // a socket in the machine's own network; nil without root
 }
 
-// Open creates the bridge (as root) and removes what a crashed owner of the same key
-// left.
+// Open opens a network: as root, it removes leftovers of a crashed owner with the same key,
+// and creates the bridge.
 func Open(cfg Config) (*Network, error) {
 	n := &Network{cfg: cfg, taken: map[netip.Addr]bool{}, mtu: 1500}
 	if !cfg.Root {
@@ -74,12 +73,12 @@ func Open(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// Egress returns nil if pods reach what this machine reaches, or were not meant to, else
-// an error that says why they reach this machine only.
+// Egress returns nil if pods can reach other hosts or are isolated, else the reason why they
+// can reach only this machine.
 func (n *Network) Egress() error { return n.egress.err }
 
-// Sweep removes what a crashed owner of the same key left. The network must not
-// be open.
+// Sweep removes leftovers of a crashed owner with the same key. The network must not be
+// open.
 func Sweep(cfg Config) error {
 	if !cfg.Root {
 		return nil
@@ -88,14 +87,14 @@ func Sweep(cfg Config) error {
 	return errors.Join(n.closeEgress(), n.closeBridge())
 }
 
-// Gateway is the address at which pods reach this machine: the bridge's, or
-// 127.0.0.1. Servers on it are reachable from pods only.
+// Gateway returns the address at which pods reach this machine: that of the bridge, or
+// 127.0.0.1. Other hosts cannot reach servers at this address.
 func (n *Network) Gateway() netip.Addr { return n.gateway }
 
-// Prefix is the range that pods' addresses are taken from.
+// Prefix returns the range of the pods' addresses.
 func (n *Network) Prefix() netip.Prefix { return n.prefix }
 
-// Close ends relays and removes the bridge. Pods must be gone.
+// Close ends relays and removes the bridge. All pods must have been closed.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	relays := n.relays
@@ -112,7 +111,8 @@ func (n *Network) Close() error {
 	return errors.Join(n.closeEgress(), n.closeBridge())
 }
 
-// linkPrefix returns the first 8 letters of the name of every link of this network.
+// linkPrefix returns the prefix, of 8 characters, of the names of all links of the network
+// with the given key.
 func linkPrefix(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return "bt" + hex.EncodeToString(sum[:3])

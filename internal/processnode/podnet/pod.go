@@ -25,7 +25,7 @@ type Pod struct {
 	once    sync.Once
 }
 
-// Attach gives a pod its address and, as root, its network namespace.
+// Attach returns the network of a new pod: an address and, as root, a network namespace.
 func (n *Network) Attach() (*Pod, error) {
 	addr, err := n.allocate()
 	if err != nil {
@@ -46,24 +46,24 @@ func (n *Network) Attach() (*Pod, error) {
 	return p, nil
 }
 
-// HostNetwork is the network of a pod that shares the machine's.
+// HostNetwork returns the network of a pod that shares the machine's network.
 func (n *Network) HostNetwork() *Pod {
 	return &Pod{Address: n.gateway, network: &Network{taken: map[netip.Addr]bool{}}}
 }
 
-// Namespace is the pod's network namespace, open until Close; nil: the
-// machine's.
+// Namespace returns the pod's network namespace, which is open until Close, or nil if the pod
+// has that of the machine.
 func (p *Pod) Namespace() *os.File { return p.ns }
 
-// Close gives the address back. The kernel removes the namespace and its links
-// when the last process has left it.
+// Close releases the address. The kernel removes the namespace and its links after the end
+// of the last process in it.
 func (p *Pod) Close() {
 	p.once.Do(func() {
 		if p.ns != nil {
 			_ = p.ns.Close()
 		}
 		if p.known != nil {
-			_ = p.network.outside.NeighDel(p.known) // it may have gone with the link
+			_ = p.network.outside.NeighDel(p.known) // the kernel may have removed it with the link
 		}
 		p.network.release(p.Address)
 	})
@@ -77,8 +77,8 @@ func (p *Pod) attach(host string) error {
 	}
 	made := make(chan error, 1)
 	go func() {
-		// The thread changes its namespace. It is unlocked only after it has returned;
-		// otherwise the runtime ends it with this goroutine.
+		// The thread changes its namespace. It is unlocked only if it has returned to its own;
+		// otherwise the runtime terminates it with this goroutine.
 		runtime.LockOSThread()
 		home, err := inNewNamespace(func(ns *os.File) error {
 			p.ns = ns
@@ -92,8 +92,8 @@ func (p *Pod) attach(host string) error {
 	return <-made
 }
 
-// inNewNamespace runs f on this locked thread in a new network namespace and
-// reports whether the thread is back where it was.
+// inNewNamespace runs f on this locked thread in a new network namespace, and reports
+// whether the thread has returned to its own namespace.
 func inNewNamespace(f func(ns *os.File) error) (home bool, err error) {
 	before, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -116,8 +116,7 @@ func inNewNamespace(f func(ns *os.File) error) (home bool, err error) {
 // noAddress is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
 const noAddress = 1
 
-// configure creates the link from inside the namespace and configures it. It runs on a
-// thread in the namespace.
+// configure creates and configures the link. It runs on a thread in the pod's namespace.
 func (p *Pod) configure(host string, bridge int) error {
 	inside, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -142,7 +141,7 @@ func (p *Pod) configure(host string, bridge int) error {
 	if err := inside.AddrAdd(eth, addr); err != nil {
 		return err
 	}
-	_ = inside.LinkSetIP6AddrGenMode(eth, noAddress) // no address to announce on every port
+	_ = inside.LinkSetIP6AddrGenMode(eth, noAddress) // so that no address is announced on all ports
 	if err := inside.LinkSetUp(eth); err != nil {
 		return err
 	}
@@ -154,10 +153,10 @@ func (p *Pod) configure(host string, bridge int) error {
 }
 
 // addNeighbours adds permanent entries for the machine and the pod to each other's
-// neighbour tables. The kernel's table, one for all namespaces of the machine, has at
-// most 1,024 entries that were learned (net.ipv4.neigh.default.gc_thresh3): with more
-// than about 500 pods, some could not be reached. If the entries are refused, they are
-// learned.
+// neighbour tables. The kernel's table, which all namespaces of the machine share,
+// has at most 1,024 learned entries (net.ipv4.neigh.default.gc_thresh3): with more than
+// about 500 pods, some could not be reached. If the kernel refuses the permanent entries,
+// they are learned.
 func (p *Pod) addNeighbours(inside *netlink.Handle, eth netlink.Link, bridge int) {
 	known := func(link int, ip netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
 		return &netlink.Neigh{
@@ -171,8 +170,8 @@ func (p *Pod) addNeighbours(inside *netlink.Handle, eth netlink.Link, bridge int
 	}
 }
 
-// makeVeth creates the pair through a socket that was opened outside: the outer end is
-// at once a port of the bridge and up.
+// makeVeth creates the veth pair, with a socket in the machine's namespace, so that the
+// outer end is created as a port of the bridge and up.
 func (p *Pod) makeVeth(host string, bridge int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MasterIndex, attrs.Flags = host, bridge, net.FlagUp
@@ -186,7 +185,7 @@ func (p *Pod) makeVeth(host string, bridge int) error {
 	return nil
 }
 
-// Dial connects to a port as a process of the pod would at localhost.
+// Dial connects to a port of the pod at localhost, as a process of the pod would.
 func (p *Pod) Dial(ctx context.Context, port uint16) (net.Conn, error) {
 	var d net.Dialer
 	local := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))

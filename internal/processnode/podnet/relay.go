@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// Relay makes target (host:port on this machine) reachable for pods at the gateway's
-// address and port (0: a free one) and returns the address to dial. On a network
-// without a bridge, pods can reach target itself, which is returned.
+// Relay makes target (host:port on this machine) reachable for pods at a port of the
+// gateway's address (0: a free one), and returns the address to dial. In a network without
+// a bridge, pods can reach target itself, and Relay returns it.
 func (n *Network) Relay(port uint16, target string) (string, error) {
 	if !n.cfg.Root {
 		return target, nil
@@ -48,8 +48,8 @@ func (n *Network) relay(l net.Listener, target string) {
 }
 
 // join copies in both directions between in and a new connection to target until both
-// sides have ended or ctx ends, and closes both. A peer may neither answer nor close,
-// so join waits for neither when ctx has ended.
+// sides have ended or ctx ends, and closes both. After the end of ctx, join does not wait
+// for peers.
 func join(ctx context.Context, in net.Conn, target string) {
 	defer in.Close()
 	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeIdentity drops capabilities and becomes the container's user. It uses raw system
-// calls: only this thread survives execve.
-func takeIdentity(spec *Spec) error {
+// setIdentity drops capabilities and changes to the container's user. It uses raw system
+// calls, which affect only this thread: no other thread survives execve.
+func setIdentity(spec *Spec) error {
 	if spec.NoNewPrivs {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("no new privileges: %w", err)
@@ -24,7 +24,7 @@ func takeIdentity(spec *Spec) error {
 	if !spec.SetIDs {
 		return nil
 	}
-	ownStreams(int(spec.UID))
+	chownStreams(int(spec.UID))
 	if err := setGroups(spec.Groups); err != nil {
 		return fmt.Errorf("set groups %v: %w", spec.Groups, err)
 	}
@@ -38,9 +38,9 @@ func takeIdentity(spec *Spec) error {
 	return nil
 }
 
-// ownStreams gives the pipes or terminal of standard input, output and error
-// to the container's user, who could not open /dev/stdout otherwise.
-func ownStreams(uid int) {
+// chownStreams changes the owner of the pipes or terminal of standard input, output and
+// error to the container's user, who could not open /dev/stdout otherwise.
+func chownStreams(uid int) {
 	for fd := range 3 {
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) != nil {
@@ -54,7 +54,7 @@ func ownStreams(uid int) {
 	}
 }
 
-// nullMajor is the device number of /dev/null and its like, everybody's.
+// nullMajor is the major number of /dev/null and similar devices, which all users share.
 const nullMajor = 1
 
 func setGroups(groups []uint32) error {
@@ -68,8 +68,8 @@ func setGroups(groups []uint32) error {
 	return nil
 }
 
-// dropBounding keeps the capabilities of mask: those of a root process after execve,
-// and the maximum for set-user-id programs.
+// dropBounding reduces the bounding set to mask: the capabilities of a root process after
+// execve, and the maximum for set-user-id programs.
 func dropBounding(mask uint64) {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if mask&(1<<c) == 0 {

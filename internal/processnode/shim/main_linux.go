@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
-// exitSetup is the exit code of a container that could not be set up, as
-// container runtimes have it.
+// exitSetup is the exit code of a container that could not be set up, as in container
+// runtimes.
 const exitSetup = 128
 
 func init() {
@@ -53,7 +53,8 @@ type lateError struct{ error }
 // not be executed.
 const exitLate = 127
 
-// become returns only with an error.
+// become sets the process up as the Spec describes, and executes the command. It returns
+// only after an error.
 func become(status *os.File) error {
 	if _, err := status.Write([]byte{Ready}); err != nil {
 		return err
@@ -74,7 +75,7 @@ func become(status *os.File) error {
 		}
 	}
 	if spec.OOMScoreAdj != nil {
-		// Lowering it may be forbidden; that is no reason not to run.
+		// Lowering the value may not be permitted, which is not an error.
 		_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(*spec.OOMScoreAdj)), 0)
 	}
 	if spec.Root != "" {
@@ -82,10 +83,10 @@ func become(status *os.File) error {
 			return err
 		}
 	}
-	if err := takeIdentity(spec); err != nil {
+	if err := setIdentity(spec); err != nil {
 		return err
 	}
-	if err := settle(spec); err != nil {
+	if err := finishSetup(spec); err != nil {
 		return err
 	}
 	if !spec.Joined {
@@ -114,8 +115,9 @@ func readSpec() (*Spec, error) {
 	return spec, nil
 }
 
-// settle does the remaining steps before the command.
-func settle(spec *Spec) error {
+// finishSetup makes the last changes to the process before it executes the command: its
+// directory, parent death signal, umask and signal handlers.
+func finishSetup(spec *Spec) error {
 	dir := spec.Dir
 	if dir == "" {
 		dir = "/"
@@ -127,10 +129,10 @@ func settle(spec *Spec) error {
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 			return err
 		}
-		// The parent may have exited already: then nobody reads the status.
+		// The parent may have exited before the call. Then nobody reads the status.
 		poll := []unix.PollFd{{Fd: FDStatus}}
 		if n, _ := unix.Poll(poll, 0); n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
-			return errors.New("the node is gone")
+			return errors.New("the process of the node has ended")
 		}
 	}
 	unix.Umask(0o022)
@@ -138,7 +140,7 @@ func settle(spec *Spec) error {
 	return nil
 }
 
-// execute becomes the command.
+// execute executes the command. It returns only after an error.
 func execute(spec *Spec) error {
 	name := spec.Argv[0]
 	var denied error

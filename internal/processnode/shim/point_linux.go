@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links one path may have.
+// maxLinks is the maximum number of symbolic links in a path.
 const maxLinks = 40
 
-// point returns the mount point of target: an existing file or directory, with links
-// resolved inside the container's root. It creates a missing one.
+// point returns the mount point for target: a file or directory, with links resolved inside
+// the container's root. It creates a mount point that does not exist.
 func (r *root) point(target string, isDir bool) (string, error) {
 	at, rest, err := r.walk(target)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *root) point(target string, isDir bool) (string, error) {
 	return at, nil
 }
 
-// walk follows target from the container's root as far as it exists, and returns that
-// path and the rest.
+// walk resolves target from the container's root as far as it exists. It returns the path of
+// the existing part, and the names of the rest.
 func (r *root) walk(target string) (at string, rest []string, err error) {
 	at = "/"
 	rest = split(target)

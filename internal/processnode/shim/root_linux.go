@@ -16,7 +16,7 @@ import (
 // mounts of everything in the machine's root. Paths are the container's.
 type root struct {
 	at  string          // where it is mounted
-	own map[string]bool // directories whose entries we may make
+	own map[string]bool // directories in which entries may be created
 	ro  bool
 }
 
@@ -62,8 +62,8 @@ func buildRoot(spec *Spec) error {
 	return r.enter()
 }
 
-// fill creates the entries of directory dir from the machine's directory source, as far
-// as keep allows.
+// fill creates the entries of directory dir from those of the machine's directory source for
+// which keep returns true.
 func (r *root) fill(dir, source string, keep func(os.DirEntry) bool) error {
 	entries, err := os.ReadDir(source)
 	if err != nil {
@@ -80,9 +80,9 @@ func (r *root) fill(dir, source string, keep func(os.DirEntry) bool) error {
 	return nil
 }
 
-// show makes name and binds the machine's source there. What vanished
-// meanwhile is left out. What this user cannot reach is there all the same,
-// and cannot be opened.
+// show creates name and binds the machine's source there. It omits a source that was deleted
+// meanwhile. If this user has no access to the source, it creates an entry that cannot be
+// opened.
 func (r *root) show(name, source string, kind os.FileMode) error {
 	at := r.at + name
 	switch {
@@ -122,10 +122,9 @@ func (r *root) show(name, source string, kind os.FileMode) error {
 	return nil
 }
 
-// bind mounts source at at, with all mounts below it. Those may change at the same
-// time, and then the kernel can answer ENOENT although source exists. In that case it
-// tries again, because a pod that silently lacks a whole folder of the host is worse
-// than one that does not start.
+// bind mounts source at at, with all mounts below it. If those change at the same time, the
+// kernel may return ENOENT although source exists. bind then tries again, because a pod
+// without a directory of the host is worse than a pod that does not start.
 func bind(source, at string) error {
 	var err error
 	for range 10 {
@@ -150,8 +149,8 @@ func gone(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// proc mounts the pid namespace's own /proc; if there is none, or the kernel refuses
-// (the machine is itself a container), the machine's.
+// proc mounts the /proc of the pid namespace, or the machine's if the process has no pid
+// namespace of its own or the kernel refuses the mount (in a machine that is a container).
 func (r *root) proc(own bool) error {
 	at := r.at + "/proc"
 	if err := os.Mkdir(at, 0o555); err != nil {
@@ -166,8 +165,8 @@ func (r *root) proc(own bool) error {
 	return unix.Mount("/proc", at, "", unix.MS_BIND|unix.MS_REC, "")
 }
 
-// devices replaces /dev: containers must not see disks and consoles of the machine, but
-// all other devices (GPUs, fabrics).
+// devices replaces /dev by one without the disks and consoles of the machine, but with all
+// other devices (GPUs, fabrics).
 func (r *root) devices() error {
 	ro := r.ro
 	r.ro = false
@@ -184,8 +183,8 @@ func (r *root) devices() error {
 	return r.terminals()
 }
 
-// terminals mounts the container's own terminals. The machine's would not work: a
-// /dev/ptmx that is bound alone finds no /dev/pts.
+// terminals mounts the container's own /dev/pts. The machine's terminals would not work,
+// because a bind mount of /dev/ptmx alone has no /dev/pts.
 func (r *root) terminals() error {
 	at := r.at + "/dev/pts"
 	if err := os.Mkdir(at, 0o755); err != nil {
@@ -198,8 +197,8 @@ func (r *root) terminals() error {
 	return os.Symlink("pts/ptmx", r.at+"/dev/ptmx")
 }
 
-// rebuild covers an existing directory of the machine with a tmpfs that shows the same
-// entries, so that more can be created in it.
+// rebuild replaces an existing directory of the machine by a tmpfs with the same entries, so
+// that more entries can be created in it.
 func (r *root) rebuild(dir string, keep func(os.DirEntry) bool) error {
 	at := r.at + dir
 	under, err := unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -215,12 +214,12 @@ func (r *root) rebuild(dir string, keep func(os.DirEntry) bool) error {
 	if err := unix.Mount("berth", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return err
 	}
-	_ = os.Chown(at, int(st.Uid), int(st.Gid)) // an unmapped owner stays ours
+	_ = os.Chown(at, int(st.Uid), int(st.Gid)) // fails for an unmapped owner
 	r.own[dir] = true
 	return r.fill(dir, fmt.Sprintf("/proc/self/fd/%d", under), keep)
 }
 
-// volume binds m.Source at m.Target, whose path it makes where it is missing.
+// volume binds m.Source at m.Target, and creates the target if it does not exist.
 func (r *root) volume(m Mount) error {
 	var st unix.Stat_t
 	if err := unix.Stat(m.Source, &st); err != nil {
@@ -249,7 +248,7 @@ func (r *root) volume(m Mount) error {
 	return nil
 }
 
-// enter makes the tree the root of the process and unmounts the old one.
+// enter makes r the root of the process, and unmounts the old root.
 func (r *root) enter() error {
 	if err := unix.Chdir(r.at); err != nil {
 		return err
@@ -275,7 +274,7 @@ func readOnly(at string, deep bool) error {
 	if !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
-	// Kernels before 5.12: flags that are locked must be repeated.
+	// Before Linux 5.12 a remount must repeat the locked flags.
 	var st unix.Statfs_t
 	if err := unix.Statfs(at, &st); err != nil {
 		return err

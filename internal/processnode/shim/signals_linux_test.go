@@ -27,7 +27,7 @@ func TestTheShimHeedsSignals(t *testing.T) {
 	if masks(t, "SigCgt")&(1<<(uint(syscall.SIGTERM)-1)) == 0 || masks(t, "SigIgn")&(1<<(uint(syscall.SIGTTOU)-1)) == 0 {
 		t.Fatal("there is nothing to undo")
 	}
-	if err := settle(&Spec{}); err != nil {
+	if err := finishSetup(&Spec{}); err != nil {
 		t.Fatal(err)
 	}
 	ignored, caught := masks(t, "SigIgn"), masks(t, "SigCgt")

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/shim"
 )
 
-// Isolation is what this machine lets containers have.
+// Isolation describes how this machine can isolate containers.
 type Isolation struct {
 	// Root: this process may change users, networks and control groups.
 	Root bool
@@ -20,12 +20,12 @@ type Isolation struct {
 	Namespaces bool
 }
 
-// rootCapabilities are what running as root takes: container root in some
-// other container manager may be less.
+// rootCapabilities are the capabilities that are needed as root. Root in a container of
+// another container manager may not have all of them.
 const rootCapabilities = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_SETUID |
 	1<<unix.CAP_SETGID | 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_KILL
 
-// IsRoot reports whether this process is root with the capabilities needed.
+// IsRoot reports whether this process is root and has rootCapabilities.
 func IsRoot() bool {
 	if os.Geteuid() != 0 {
 		return false
@@ -39,9 +39,9 @@ func IsRoot() bool {
 	return effective&rootCapabilities == rootCapabilities
 }
 
-// Detect finds out what this machine allows by starting a container that does
-// nothing. The text says why namespaces are missing; empty: they are not.
-func Detect() (Isolation, string) {
+// Detect returns the isolation that this machine supports, which it tests with a container
+// that does nothing. why is the reason if namespaces are not supported.
+func Detect() (iso Isolation, why string) {
 	full := Isolation{Root: IsRoot(), Namespaces: true}
 	dir, err := os.MkdirTemp("", "berth-detect-")
 	if err != nil {
@@ -57,13 +57,13 @@ func Detect() (Isolation, string) {
 	}
 	<-t.Done()
 	if t.Result().Code != 0 {
-		return Isolation{Root: full.Root}, fmt.Sprintf("/bin/sh in a container of its own ended with %d",
+		return Isolation{Root: full.Root}, fmt.Sprintf("/bin/sh in a container ended with exit code %d",
 			t.Result().Code)
 	}
 	return full, ""
 }
 
-// apply sets the namespaces of a new container.
+// apply adds the namespaces of a new container to attr.
 func (i Isolation) apply(attr *syscall.SysProcAttr) {
 	if !i.Namespaces {
 		return
@@ -76,12 +76,12 @@ func (i Isolation) apply(attr *syscall.SysProcAttr) {
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	// A user other than 0 loses its capabilities over the new user namespace
-	// at execve, unless they are ambient; the shim needs them to mount.
+	// A user other than 0 loses its capabilities in the new user namespace at execve, unless
+	// they are ambient. The shim needs them for mounts.
 	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE, unix.CAP_SETPCAP}
 }
 
-// enterArgs make nsenter join the namespaces of apply.
+// enterArgs returns the arguments with which nsenter joins the namespaces of apply.
 func (i Isolation) enterArgs() []string {
 	if !i.Namespaces {
 		return nil

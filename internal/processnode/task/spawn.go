@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// The kernel sends the signal of PR_SET_PDEATHSIG when the *thread* that
-// forked ends (prctl(2)). So one thread that lives as long as the process
-// starts every container.
+// The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends, not the
+// process (prctl(2)). Therefore a thread that exists as long as the process starts all
+// containers.
 var (
 	spawnOnce  sync.Once
 	spawnQueue chan spawnRequest

@@ -20,13 +20,14 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/shim"
 )
 
-// Options of a container's process.
+// Options are the options of a container's process.
 type Options struct {
 	Spec      shim.Spec
 	Isolation Isolation
 	Net       *os.File       // network namespace to enter; nil: this one
 	Cgroup    *cgroups.Group // nil: none
-	// Streams of the process; nil: /dev/null. The caller keeps them.
+	// Stdin, Stdout and Stderr are the streams of the process; nil: /dev/null. The caller
+	// closes them.
 	Stdin, Stdout, Stderr *os.File
 	TTY                   bool // Stdin is a terminal: make it the controlling one
 }
@@ -49,8 +50,8 @@ type Task struct {
 	result  Result
 }
 
-// StartError says why a container's command could not be started: the fault
-// of the pod, not of the node.
+// StartError is the error for a command that could not be started because of the pod, not of
+// the node.
 type StartError struct{ Text string }
 
 func (e *StartError) Error() string { return e.Text }
@@ -73,8 +74,8 @@ func Start(o Options) (*Task, error) {
 	return launch(cmd, o, func(pid int) error { return o.Cgroup.Add(pid) })
 }
 
-// launch starts a shim with cmd, lets join move it to its cgroup, sends it its Spec and
-// waits until it has become the command.
+// launch starts a shim with cmd, moves it to its cgroup with join, sends it its Spec, and
+// waits until it has executed the command.
 func launch(cmd *exec.Cmd, o Options, join func(pid int) error, extra ...*os.File) (*Task, error) {
 	specRead, specWrite, err := os.Pipe()
 	if err != nil {
@@ -87,8 +88,8 @@ func launch(cmd *exec.Cmd, o Options, join func(pid int) error, extra ...*os.Fil
 		return nil, err
 	}
 	defer statusRead.Close()
-	// The order of shim.FDSpec, FDStatus, FDNet and fdExe; a nil file is a
-	// closed descriptor.
+	// In the order of shim.FDSpec, FDStatus, FDNet and FDExe. A nil file is a closed
+	// descriptor.
 	cmd.ExtraFiles = append([]*os.File{specRead, statusWrite, o.Net}, extra...)
 	setStreams(cmd, o)
 	err = spawn(cmd)
@@ -165,11 +166,11 @@ func (t *Task) wait() {
 	close(t.done)
 }
 
-// Done is closed when the process, and with a pid namespace every process of
-// the container, is gone.
+// Done returns a channel that is closed when the process has ended and, in a pid namespace,
+// all processes of the container have.
 func (t *Task) Done() <-chan struct{} { return t.done }
 
-// Result is valid after Done.
+// Result returns how the process ended. It is valid after Done.
 func (t *Task) Result() Result { return t.result }
 
 // Signal sends a signal to the container's first process.
@@ -184,7 +185,7 @@ func (t *Task) Signal(sig syscall.Signal) {
 // Kill kills the whole container.
 func (t *Task) Kill() { t.Signal(unix.SIGKILL) }
 
-// KillTree kills a process that Exec started and its child in the container.
+// KillTree kills a process that Exec has started, and its child in the container.
 func (t *Task) KillTree() {
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", t.Pid, t.Pid))
 	for _, c := range strings.Fields(string(children)) {
@@ -195,8 +196,8 @@ func (t *Task) KillTree() {
 	t.Kill()
 }
 
-// Exec starts another process in the container, with the identity and limits
-// of spec; its namespaces are the container's.
+// Exec starts another process in the container, in its namespaces and with the identity and
+// limits of o.Spec.
 func (t *Task) Exec(o Options) (*Task, error) {
 	enter, err := exec.LookPath("nsenter")
 	if err != nil {
@@ -223,7 +224,7 @@ func (t *Task) Exec(o Options) (*Task, error) {
 	return launch(cmd, o, func(pid int) error { return joinTree(o.Cgroup, pid) }, exe)
 }
 
-// joinTree moves pid and its one child: nsenter forks to enter a pid
+// joinTree adds pid and its child to the group: nsenter forks in order to enter a pid
 // namespace.
 func joinTree(g *cgroups.Group, pid int) error {
 	if g == nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal opens a terminal of the container's own, which its processes find
-// under the name that it has there (ttyname(3)). The caller closes both ends.
+// Terminal opens a terminal in the container's /dev/pts, so that its processes find it by its
+// name (ttyname(3)). The caller closes both ends.
 func (t *Task) Terminal() (ours, theirs *os.File, err error) {
 	if !t.options.Isolation.Namespaces || t.options.Spec.Root == "" {
 		return pty.Open()
@@ -25,7 +25,7 @@ func (t *Task) Terminal() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// peer opens the other end of a terminal, whatever names it has here.
+// peer opens the other end of a terminal, independent of its name in this mount namespace.
 func peer(master *os.File) (*os.File, error) {
 	raw, err := master.SyscallConn()
 	if err != nil {
