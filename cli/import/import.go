@@ -144,21 +144,21 @@ func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config)
 	return unreadable(err)
 }
 
-// reportWarnings prints what has no counterpart, first what changes the behaviour.
+// reportWarnings prints the warnings, and only the number of those about Slurm's daemons.
 func reportWarnings(p *stdio.Process, o *options, warnings []slurmconf.Warning) {
-	plumbing := 0
+	ignored := 0
 	for _, w := range warnings {
-		if w.Plumbing {
-			plumbing++
+		if w.DaemonOnly {
+			ignored++
 			continue
 		}
 		fmt.Fprintln(p.Err, w)
 	}
-	if plumbing > 0 && !o.quiet {
+	if ignored > 0 && !o.quiet {
 		fmt.Fprintf(
 			p.Err,
-			"%d more parameters are about Slurm's own daemons, files and ports, of which there are none here\n",
-			plumbing,
+			"%d parameters of Slurm's daemons, files and ports were ignored\n",
+			ignored,
 		)
 	}
 }

@@ -151,13 +151,18 @@ func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
 	return v1alpha1.ClusterSpec{}
 }
 
-// OverTimeLimit returns how long a job may run beyond its limit in the partition.
+// maxOverTime is what OverTimeLimit=UNLIMITED means, in minutes: a year, as in Slurm. More
+// could overflow a time.Duration.
+const maxOverTime = 365 * 24 * 60
+
+// OverTimeLimit returns how long a job may run beyond its time limit in the partition, at
+// most a year.
 func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	minutes := c.Parameters().OverTimeLimit
 	if p, ok := c.Partitions.Get(partition); ok && p.Spec.OverTimeLimit != nil {
 		minutes = *p.Spec.OverTimeLimit
 	}
-	return time.Duration(minutes) * time.Minute
+	return time.Duration(min(minutes, maxOverTime)) * time.Minute
 }
 
 // slim removes what no server process reads from memory.

@@ -12,17 +12,17 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Dump has the contents of a file of sacctmgr dump.
+// Dump has the contents of a file that sacctmgr dump wrote.
 type Dump struct {
 	Cluster  string
 	Accounts []v1alpha1.Account
-	// Users in the order of their first line. Ids, groups and homes, which are not in a
-	// dump, are zero.
+	// Users in the order of their first line, without ids, groups and home directories,
+	// which a dump does not have.
 	Users    []v1alpha1.User
 	Warnings []Warning
 }
 
-// dumpParser is a run of ParseDump.
+// dumpParser is the state of one ParseDump.
 type dumpParser struct {
 	dump   Dump
 	file   string
@@ -32,14 +32,15 @@ type dumpParser struct {
 	coordinators []coordinator
 }
 
-// coordinator is a user and an account in a line; a later line may define the account.
+// coordinator is a user that a line makes coordinator of an account, which a later line
+// may define.
 type coordinator struct {
 	line          int
 	user, account string
 }
 
-// ParseDump reads what sacctmgr dump wrote: lines of Cluster, Parent, Account
-// and User, each with 'name':Key=value:... The error is an *Error.
+// ParseDump parses the output of sacctmgr dump: Cluster, Parent, Account and User lines
+// such as "User - 'name':Key=value:...". The error is an *Error.
 func ParseDump(file string, data []byte) (*Dump, error) {
 	p := &dumpParser{file: file, parent: "root"}
 	for text := range strings.SplitSeq(string(data), "\n") {
@@ -50,7 +51,7 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 		}
 		kind, rest, found := strings.Cut(text, "-")
 		if !found {
-			return nil, p.errorf("%q is no line of a dump", text)
+			return nil, p.errorf("%q is not a line of a dump", text)
 		}
 		name, options, err := p.entry(strings.TrimSpace(rest))
 		if err != nil {
@@ -61,23 +62,23 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 			p.dump.Cluster = name
 			p.cluster(options)
 		case "parent":
-			err = p.under(name)
+			err = p.setParent(name)
 		case "account", "project":
 			err = p.account(name, options)
 		case "user":
 			err = p.user(name, options)
 		default:
-			err = p.errorf("%q is no line of a dump", text)
+			err = p.errorf("%q is not a line of a dump", text)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	p.coordinate()
+	p.setCoordinators()
 	return &p.dump, nil
 }
 
-// cluster warns about what a dump says about the whole cluster, except for defaults.
+// cluster warns about settings of the whole cluster that are not the default.
 func (p *dumpParser) cluster(options [][2]string) {
 	for _, kv := range options {
 		switch key := strings.ToLower(kv[0]); {
@@ -86,13 +87,13 @@ func (p *dumpParser) cluster(options [][2]string) {
 			key == "qos" && kv[1] == "normal",
 			key == "defaultqos" && kv[1] == "normal":
 		default:
-			p.warn(kv[0], "what is said of the whole cluster has no counterpart: say it of accounts, or of a QOS")
+			p.warn(kv[0], "not supported for the whole cluster; set it on accounts or on a QOS")
 		}
 	}
 }
 
-// under takes the account that the lines below are about.
-func (p *dumpParser) under(name string) error {
+// setParent sets the account that the following lines belong to.
+func (p *dumpParser) setParent(name string) error {
 	if name != "root" && p.accountNamed(name) == nil {
 		return p.errorf("the account %s is not in the dump", name)
 	}
@@ -109,7 +110,7 @@ func (p *dumpParser) accountNamed(name string) *v1alpha1.Account {
 	return nil
 }
 
-// unset reports whether a value means none.
+// unset reports whether a value is empty or -1, Slurm's values for no limit.
 func unset(v string) bool { return v == "" || v == "-1" }
 
 func (p *dumpParser) errorf(format string, args ...any) error {
@@ -125,7 +126,7 @@ func (p *dumpParser) warn(key, format string, args ...any) {
 
 func (p *dumpParser) account(name string, options [][2]string) error {
 	if p.accountNamed(name) != nil {
-		p.warn(name, "the account is there already: this line is left out")
+		p.warn(name, "duplicate account; line ignored")
 		return nil
 	}
 	a := v1alpha1.Account{}
@@ -165,7 +166,7 @@ func list(text string) []string {
 
 func (p *dumpParser) user(name string, options [][2]string) error {
 	if len(validation.IsDNS1123Label("user-"+name)) > 0 {
-		p.warn(name, "no object of Kubernetes can have this name: the User is left out")
+		p.warn(name, "not a valid name in Kubernetes; user ignored")
 		return nil
 	}
 	at := slices.IndexFunc(p.dump.Users, func(u v1alpha1.User) bool { return u.Name == name })
@@ -220,20 +221,20 @@ func (p *dumpParser) user(name string, options [][2]string) error {
 	case special && p.parent != "root":
 		u.Spec.Associations = append(u.Spec.Associations, assoc)
 	case special && name != "root":
-		p.warn(name, "nobody works for the account root here: limits of users in it are left out")
+		p.warn(name, "jobs cannot run in the account root; limits of its users ignored")
 	}
 	return nil
 }
 
-// coordinator notes that the user is one of the accounts named.
+// coordinator records that a user coordinates the accounts in a list.
 func (p *dumpParser) coordinator(name, accounts string) {
 	for _, account := range list(accounts) {
 		p.coordinators = append(p.coordinators, coordinator{p.line, name, account})
 	}
 }
 
-// coordinate gives the accounts their coordinators.
-func (p *dumpParser) coordinate() {
+// setCoordinators sets the coordinators of the accounts.
+func (p *dumpParser) setCoordinators() {
 	for _, c := range p.coordinators {
 		a := p.accountNamed(c.account)
 		if a == nil {
@@ -247,7 +248,7 @@ func (p *dumpParser) coordinate() {
 	}
 }
 
-// limit reads a limit of an association.
+// limit sets one limit of an association.
 func (p *dumpParser) limit(l *v1alpha1.Limits, key, v string) error {
 	counts := map[string]*int32{
 		"maxjobs":               &l.MaxJobs,
@@ -272,7 +273,7 @@ func (p *dumpParser) limit(l *v1alpha1.Limits, key, v string) error {
 	switch {
 	case name == "fairshare" || name == "shares":
 		if strings.EqualFold(v, "parent") {
-			p.warn(key, "shares of the parent are not taken over; the default is used")
+			p.warn(key, "Fairshare=parent is not supported; the default is used")
 			return nil
 		}
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -295,12 +296,13 @@ func (p *dumpParser) limit(l *v1alpha1.Limits, key, v string) error {
 	case tres[name] != nil:
 		return p.tres(tres[name], key, v)
 	default:
-		p.warn(key, "there is no counterpart of it here")
+		p.warn(key, "not supported; ignored")
 	}
 	return nil
 }
 
-// tres reads cpu=4,gres/gpu=2; memory is in MiB. Below 0 is no limit.
+// tres parses a list such as cpu=4,gres/gpu=2 into to, with memory in MiB. It skips
+// elements without a limit (-1).
 func (p *dumpParser) tres(to *map[string]int64, key, v string) error {
 	for _, part := range list(v) {
 		name, text, found := strings.Cut(part, "=")
@@ -312,7 +314,7 @@ func (p *dumpParser) tres(to *map[string]int64, key, v string) error {
 			n, err = value.Megabytes(text)
 		}
 		if !found || err != nil || n < 0 {
-			return p.errorf("%s=%s: %q is no limit", key, v, part)
+			return p.errorf("%s=%s: invalid limit %q", key, v, part)
 		}
 		if *to == nil {
 			*to = map[string]int64{}

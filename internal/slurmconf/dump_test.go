@@ -124,7 +124,7 @@ func TestParseGRES(t *testing.T) {
 		said = append(said, w.Text)
 	}
 	all := strings.Join(said, "\n")
-	for _, want := range []string{"device plugins find", "node n3 is not in slurm.conf", "node n2 has 4 of gpu here and 0 in slurm.conf"} {
+	for _, want := range []string{"device plugins detect", "node n3 is not in slurm.conf", "node n2 has 4 of gpu in gres.conf and 0 in slurm.conf"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not said:\n%s", want, all)
 		}

@@ -2,8 +2,9 @@ package slurmconf
 
 import "strings"
 
-// entry splits 'name':Key='value':Key=value. Quoted values may contain colons, and
-// quotes that do not end the value, as Slurm writes them.
+// entry splits 'name':Key='value':Key=value. Quoted values may contain colons and, since
+// Slurm does not escape them, quotes: only a quote before a colon or at the end of the
+// line closes a value.
 func (p *dumpParser) entry(text string) (name string, options [][2]string, err error) {
 	name, rest, err := p.word(text)
 	if err == nil && name == "" {
@@ -26,8 +27,8 @@ func (p *dumpParser) entry(text string) (name string, options [][2]string, err e
 	return name, options, err
 }
 
-// word splits a word or a quoted text from the beginning; rest begins with a colon, or
-// is empty.
+// word splits a word or a quoted string off the beginning of text. rest is empty or
+// begins with a colon.
 func (p *dumpParser) word(text string) (word, rest string, err error) {
 	text = strings.TrimLeft(text, " \t")
 	if text == "" || text[0] != '\'' && text[0] != '"' {
@@ -38,19 +39,19 @@ func (p *dumpParser) word(text string) (word, rest string, err error) {
 	for from := 1; ; {
 		n := strings.Index(text[from:], quote)
 		if n < 0 {
-			return "", "", p.errorf("a quote is not closed")
+			return "", "", p.errorf("unterminated quote")
 		}
 		end := from + n
-		behind := strings.TrimLeft(text[end+1:], " \t")
-		if behind == "" || behind[0] == ':' {
-			return text[1:end], behind, nil
+		rest = strings.TrimLeft(text[end+1:], " \t")
+		if rest == "" || rest[0] == ':' {
+			return text[1:end], rest, nil
 		}
 		from = end + 1
 	}
 }
 
-// plainEnd returns the end of a value without quotes: at a colon that is not part of
-// gres/gpu:a100=2.
+// plainEnd returns the length of the unquoted value at the beginning of text: up to the
+// first colon that is not part of a typed GRES such as gres/gpu:a100=2.
 func plainEnd(text string) int {
 	for at := 0; ; at++ {
 		n := strings.IndexByte(text[at:], ':')

@@ -7,12 +7,13 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// maxGRESNodes limits the nodes of one gres.conf.
+// maxGRESNodes limits the number of node names in a gres.conf, for all lines together.
 const maxGRESNodes = 1 << 20
 
-// ParseGRES parses the gres.conf of that name with read, including the files that it
-// includes. Nodes have their counts from slurm.conf already; if the two differ, there
-// is a warning. The error is an *Error, or that of read for the first file.
+// ParseGRES compares a gres.conf, with the files that it includes, with the GRES that
+// slurm.conf gave the nodes in config, and adds a warning to config for each difference.
+// The counts of slurm.conf apply. The error is an *Error, or that of read for the
+// first file.
 func ParseGRES(file string, read func(path string) ([]byte, error), config *Config) error {
 	p := &parser{read: read, cluster: config.Cluster.ClusterName}
 	lines, err := p.lines(file, 0)
@@ -38,7 +39,7 @@ func ParseGRES(file string, read func(path string) ([]byte, error), config *Conf
 			l[strings.ToLower(kv.key)] = kv.value
 		}
 		if l["autodetect"] != "" {
-			warn(x, "AutoDetect", "device plugins find the devices of nodes here")
+			warn(x, "AutoDetect", "ignored; device plugins detect the devices of nodes")
 		}
 		if l["name"] == "" {
 			continue
@@ -56,7 +57,7 @@ func ParseGRES(file string, read func(path string) ([]byte, error), config *Conf
 			return &Error{
 				File:  x.file,
 				Line:  x.number,
-				Text:  "NodeName=" + l["nodename"] + " is no list of nodes",
+				Text:  "NodeName=" + l["nodename"] + " is not a node list",
 				Cause: err,
 			}
 		}
@@ -74,7 +75,7 @@ func ParseGRES(file string, read func(path string) ([]byte, error), config *Conf
 	return nil
 }
 
-// countInFile is Count, or the number of files.
+// countInFile returns the count of a line: Count, or the number of device files, or 1.
 func countInFile(l map[string]string) (int64, error) {
 	if text := l["count"]; text != "" {
 		return strconv.ParseInt(text, 10, 64)
@@ -86,7 +87,8 @@ func countInFile(l map[string]string) (int64, error) {
 	return 1, nil
 }
 
-// compareGRES says where slurm.conf and gres.conf do not agree.
+// compareGRES warns about each difference between gres.conf and slurm.conf. found holds
+// the counts of gres.conf by node and by "name:type".
 func compareGRES(at line, found map[string]map[string]int64, nodes map[string]*Node, warn func(line, string, string)) {
 	for name, all := range found {
 		n := nodes[name]
@@ -104,7 +106,7 @@ func compareGRES(at line, found map[string]map[string]int64, nodes map[string]*N
 			}
 			if have != count {
 				warn(at, "Name", "node "+name+" has "+strconv.FormatInt(count, 10)+" of "+strings.TrimSuffix(key, ":")+
-					" here and "+strconv.FormatInt(have, 10)+" in slurm.conf, which is taken")
+					" in gres.conf and "+strconv.FormatInt(have, 10)+" in slurm.conf; slurm.conf applies")
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxInclude is how deep files may include one another.
+// maxInclude is the maximum depth of nested includes.
 const maxInclude = 16
 
 // line is a logical line: continued lines joined, comments removed.
@@ -23,11 +23,12 @@ type pair struct {
 	line
 }
 
-// pairForm is a Key=Value at the start of the rest of a line: blanks may stand
-// around the equals sign, and a value with blanks stands in double quotes.
+// pairForm matches a Key=Value at the start of a string. There may be blanks around the
+// equals sign; a value with blanks is in double quotes.
 var pairForm = regexp.MustCompile(`^\s*([A-Za-z0-9_.]+)\s*=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)`)
 
-// lines returns the lines of a file and of the files that it includes, in order.
+// lines returns the logical lines of a file, with those of included files in place of
+// the include lines. depth is the number of files that include this one.
 func (p *parser) lines(file string, depth int) ([]line, error) {
 	data, err := p.read(file)
 	if err != nil {
@@ -42,7 +43,7 @@ func (p *parser) lines(file string, depth int) ([]line, error) {
 		}
 		included = strings.ReplaceAll(included, "%c", p.clusterName(all))
 		if depth == maxInclude {
-			return nil, l.errorf("files include one another more than %d deep", maxInclude)
+			return nil, l.errorf("files include one another: more than %d levels", maxInclude)
 		}
 		if !filepath.IsAbs(included) {
 			included = filepath.Join(filepath.Dir(file), included)
@@ -56,7 +57,8 @@ func (p *parser) lines(file string, depth int) ([]line, error) {
 	return all, nil
 }
 
-// clusterName is the ClusterName that lines give, or those that include them.
+// clusterName returns the ClusterName that the lines set, or else the last one set
+// before them.
 func (p *parser) clusterName(all []line) string {
 	for _, l := range all {
 		if m := pairForm.FindStringSubmatch(l.text); m != nil && strings.EqualFold(m[1], "ClusterName") {
@@ -66,7 +68,7 @@ func (p *parser) clusterName(all []line) string {
 	return p.cluster
 }
 
-// logical splits a file into its logical lines and leaves out empty ones.
+// logical splits a file into logical lines, without empty ones.
 func logical(file string, data []byte) []line {
 	var all []line
 	var text strings.Builder
@@ -96,7 +98,7 @@ func appendLine(all []line, l line) []line {
 	return append(all, l)
 }
 
-// uncomment cuts a line at its first # that is not escaped as \#.
+// uncomment removes the comment of a line, and the backslash of \#.
 func uncomment(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -109,8 +111,8 @@ func uncomment(s string) string {
 	return s
 }
 
-// includes returns the file that a line includes.
-func includes(text string) (string, bool) {
+// includes returns the path in an include line; ok is false for other lines.
+func includes(text string) (path string, ok bool) {
 	const word = "include"
 	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {
 		return "", false
@@ -128,7 +130,7 @@ func pairs(l line) ([]pair, error) {
 	for rest := l.text; rest != ""; {
 		m := pairForm.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, l.errorf("cannot read %q: Key=Value is expected", shorten(rest))
+			return nil, l.errorf("invalid text %q, expected Key=Value", shorten(rest))
 		}
 		all = append(all, pair{key: m[1], value: m[2] + m[3], line: l})
 		rest = rest[len(m[0]):]

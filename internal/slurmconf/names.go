@@ -2,9 +2,9 @@ package slurmconf
 
 import "strings"
 
-// plumbingNames are the parameters about Slurm's own daemons: their hosts,
+// daemonNames are the parameters that only concern Slurm's daemons: their hosts,
 // ports, files, logs, plugins and timeouts.
-const plumbingNames = `
+const daemonNames = `
 	AccountingStorageBackupHost AccountingStorageExternalHost AccountingStorageHost
 	AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageType
 	AccountingStorageUser AccountingStorageTRES AuthAltParameters AuthAltTypes AuthInfo AuthType
@@ -24,7 +24,7 @@ const plumbingNames = `
 	SchedulerParameters InactiveLimit WaitTime
 `
 
-// otherNames are all other parameters of slurm.conf(5), honoured or not.
+// otherNames are all other parameters of slurm.conf(5), supported or not.
 const otherNames = `
 	AccountingStorageEnforce AccountingStoreFlags AcctGatherEnergyType AcctGatherFilesystemType
 	AcctGatherInterconnectType AcctGatherNodeFreq AcctGatherProfileType AllowSpecResourcesUsage
@@ -49,10 +49,10 @@ const otherNames = `
 `
 
 var (
-	// names gives the manual page's writing of a parameter by its lower case.
-	names = index(plumbingNames + otherNames)
-	// plumbing holds the lower case of plumbingNames.
-	plumbing = lower(plumbingNames)
+	// names maps the name of a parameter in lower case to its spelling in slurm.conf(5).
+	names = index(daemonNames + otherNames)
+	// daemonOnly has the parameters of daemonNames, in lower case.
+	daemonOnly = lower(daemonNames)
 )
 
 func index(words string) map[string]string {

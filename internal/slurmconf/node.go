@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// node reads a NodeName line.
+// node parses a NodeName line.
 func (p *parser) node(all []pair) error {
 	first := all[0]
 	if isDefault(first.value) {
@@ -19,14 +19,14 @@ func (p *parser) node(all []pair) error {
 	if err != nil {
 		return err
 	}
-	n, err := p.describe(first, all[1:])
+	n, err := p.nodeFrom(first, all[1:])
 	if err != nil {
 		return err
 	}
 	future := strings.EqualFold(n.State, "future")
 	if future {
 		n.State = ""
-		p.warn(first, "nodes in state FUTURE are left out")
+		p.warn(first, "nodes in state FUTURE are ignored")
 	}
 	for _, name := range names {
 		if old, ok := p.nodeLine[name]; ok {
@@ -40,32 +40,33 @@ func (p *parser) node(all []pair) error {
 	return nil
 }
 
-// maxHosts limits the names of all host lists of a file, so that a few lines cannot use
-// up the memory.
+// maxHosts limits the total number of names that the host lists of a file expand to, so
+// that a short file cannot exhaust the memory.
 const maxHosts = 1 << 18
 
-// hosts expands a value that is a host list.
+// hosts expands a value that is a host list. An empty list is an error.
 func (p *parser) hosts(kv pair) ([]string, error) {
 	names, err := hostlist.Expand(kv.value)
 	if err != nil {
 		return nil, kv.wrap(err)
 	}
 	if p.expanded += len(names); p.expanded > maxHosts {
-		return nil, kv.errorf("the file names more than %d nodes", maxHosts)
+		return nil, kv.errorf("more than %d node names in one file", maxHosts)
 	}
 	if len(names) == 0 {
-		return nil, kv.bad("a list of node names")
+		return nil, kv.invalid("a list of node names")
 	}
 	return names, nil
 }
 
-// geometry has the processor parameters of a node line before they are completed.
+// geometry has the processor parameters of a node line; 0: not given.
 type geometry struct {
 	cpus, boards, sockets, perBoard, cores, threads int
 }
 
-// describe reads the values of a node line over the defaults so far.
-func (p *parser) describe(first pair, own []pair) (*Node, error) {
+// nodeFrom returns a node with the values of a NodeName line, or else those of the
+// NodeName=DEFAULT lines before it.
+func (p *parser) nodeFrom(first pair, own []pair) (*Node, error) {
 	n := &Node{}
 	g := &geometry{}
 	for _, kv := range slices.Concat(p.nodeDefaults, own) {
@@ -79,7 +80,7 @@ func (p *parser) describe(first pair, own []pair) (*Node, error) {
 	return n, nil
 }
 
-// nodeValue reads one value.
+// nodeValue parses one value into n or g.
 func (p *parser) nodeValue(n *Node, g *geometry, kv pair) error {
 	small := func(to *int) error {
 		v, err := kv.integer(1, 1<<16)
@@ -117,9 +118,9 @@ func (p *parser) nodeValue(n *Node, g *geometry, kv pair) error {
 	case "reason":
 		n.Reason = kv.value
 	case "nodehostname", "nodeaddr", "bcastaddr", "port":
-		// Where the daemon is; here a node is known by its name alone.
+		// Addresses of slurmd: Berth identifies a node by its name only.
 	default:
-		p.warn(kv, "is not honoured for nodes")
+		p.warn(kv, "not supported for nodes; ignored")
 	}
 	return err
 }
@@ -136,13 +137,13 @@ func (p *parser) nodeState(n *Node, kv pair) error {
 	case "FUTURE":
 		n.State = "future"
 	default:
-		return kv.bad("UNKNOWN, DOWN, DRAIN, FAIL, FUTURE or CLOUD")
+		return kv.invalid("UNKNOWN, DOWN, DRAIN, FAIL, FUTURE or CLOUD")
 	}
 	return nil
 }
 
-// complete derives missing values like slurmctld. The error reports that the given
-// values contradict each other; the node is usable anyway.
+// complete sets the processors of n, with missing values derived as slurmctld does. The
+// error says that the given values contradict each other; n is valid even then.
 func (g *geometry) complete(n *Node) error {
 	boards := max(g.boards, 1)
 	n.Sockets, n.CoresPerSocket, n.ThreadsPerCore = g.sockets, max(g.cores, 1), max(g.threads, 1)
@@ -157,13 +158,13 @@ func (g *geometry) complete(n *Node) error {
 	switch g.cpus {
 	case 0, threads:
 		n.CPUs = threads
-	case n.Sockets * n.CoresPerSocket: // one CPU a core
+	case n.Sockets * n.CoresPerSocket: // one CPU per core
 		n.CPUs, n.ThreadsPerCore = g.cpus, 1
-	case n.Sockets: // one CPU a socket
+	case n.Sockets: // one CPU per socket
 		n.CPUs, n.CoresPerSocket, n.ThreadsPerCore = g.cpus, 1, 1
 	default:
 		n.CPUs = threads
-		return errors.New("CPUs fits neither sockets, cores nor threads; the product of these is taken")
+		return errors.New("CPUs matches neither the sockets, cores nor threads; the number of threads is used")
 	}
 	return nil
 }
@@ -176,7 +177,7 @@ func (p *parser) readDown() error {
 			p.downDefaults = append(p.downDefaults, all[1:]...)
 			continue
 		}
-		names, err := p.known(first)
+		names, err := p.existingNodes(first)
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (p *parser) readDown() error {
 			case "reason":
 				state.Reason = kv.value
 			default:
-				p.warn(kv, "is not honoured for DownNodes")
+				p.warn(kv, "not supported for DownNodes; ignored")
 			}
 		}
 		for _, name := range names {
@@ -200,8 +201,9 @@ func (p *parser) readDown() error {
 	return nil
 }
 
-// known expands a list of nodes that must exist; sets are not looked at.
-func (p *parser) known(kv pair) ([]string, error) {
+// existingNodes expands a list of nodes; a node that is not defined is an error. Names of
+// node sets are not expanded.
+func (p *parser) existingNodes(kv pair) ([]string, error) {
 	names, err := p.hosts(kv)
 	if err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func (p *parser) known(kv pair) ([]string, error) {
 	return names, nil
 }
 
-// readSets reads the NodeSet lines.
+// readSets parses the NodeSet lines.
 func (p *parser) readSets() error {
 	for _, all := range p.setLines {
 		name := all[0].value
@@ -225,7 +227,7 @@ func (p *parser) readSets() error {
 		for _, kv := range all[1:] {
 			switch strings.ToLower(kv.key) {
 			case "nodes":
-				nodes, err := p.known(kv)
+				nodes, err := p.existingNodes(kv)
 				if err != nil {
 					return err
 				}
@@ -233,7 +235,7 @@ func (p *parser) readSets() error {
 			case "feature":
 				members = append(members, p.withFeature(kv.value)...)
 			default:
-				p.warn(kv, "is not honoured for node sets")
+				p.warn(kv, "not supported for node sets; ignored")
 			}
 		}
 		p.sets[name] = members
@@ -244,11 +246,8 @@ func (p *parser) readSets() error {
 func (p *parser) withFeature(feature string) []string {
 	var all []string
 	for _, name := range p.order {
-		for _, f := range p.nodes[name].Features {
-			if f == feature {
-				all = append(all, name)
-				break
-			}
+		if slices.Contains(p.nodes[name].Features, feature) {
+			all = append(all, name)
 		}
 	}
 	return all

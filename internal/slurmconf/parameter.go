@@ -8,13 +8,13 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// set writes one parameter into the cluster's.
-type set func(c *v1alpha1.ClusterSpec, kv pair) error
+// setter sets one parameter of a cluster.
+type setter func(c *v1alpha1.ClusterSpec, kv pair) error
 
-// number returns a setter for a whole number.
-func number(least int64, to func(c *v1alpha1.ClusterSpec, n int64)) set {
+// number returns a setter for an integer that is at least minimum.
+func number(minimum int64, to func(c *v1alpha1.ClusterSpec, n int64)) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
-		n, err := kv.integer(least, maxInt32)
+		n, err := kv.integer(minimum, maxInt32)
 		if err == nil {
 			to(c, n)
 		}
@@ -22,7 +22,7 @@ func number(least int64, to func(c *v1alpha1.ClusterSpec, n int64)) set {
 	}
 }
 
-func weight(name string) set {
+func weight(name string) setter {
 	return number(0, func(c *v1alpha1.ClusterSpec, n int64) {
 		if c.PriorityWeights == nil {
 			c.PriorityWeights = map[string]int64{}
@@ -31,15 +31,16 @@ func weight(name string) set {
 	})
 }
 
-// parameters are those of the cluster that have an effect in Berth.
-var parameters = map[string]set{
+// parameters has setters for the parameters with an effect in Berth, by name in lower
+// case; see also policies.
+var parameters = map[string]setter{
 	"clustername": func(c *v1alpha1.ClusterSpec, kv pair) error { c.ClusterName = kv.value; return nil },
 	"firstjobid":  number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.FirstJobID = n }),
 	"maxjobid":    number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobID = n }),
 	"maxjobcount": number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobs = int32(n) }),
 	"minjobage":   number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.MinJobAge = pointer(int32(n)) }),
 	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
-	// It is one more than the highest array index, so at least 1.
+	// One more than the highest array index, so at least 1.
 	"maxarraysize":             number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
 	"overtimelimit":            minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),
 	"resvoverrun":              minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.ResvOverRun = n }),
@@ -71,44 +72,43 @@ var parameters = map[string]set{
 			c.PrologEpilogTimeout = int32(n)
 		}
 	}),
-	"privatedata": func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.list(); return nil },
+	"privatedata": func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.words(); return nil },
 }
 
-// exitCodes reads a list of them, "1-3,9".
-func exitCodes(to func(c *v1alpha1.ClusterSpec, list string)) set {
+// exitCodes returns a setter for a list of exit codes such as "1-3,9".
+func exitCodes(to func(c *v1alpha1.ClusterSpec, list string)) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		if codes := array.Parse(kv.value); len(codes) == 0 || codes[len(codes)-1] > 255 {
-			return kv.bad("exit codes from 0 to 255, separated by commas,")
+			return kv.invalid("exit codes from 0 to 255, separated by commas")
 		}
 		to(c, kv.value)
 		return nil
 	}
 }
 
-// noTimeout is Slurm's value for no timeout.
+// noTimeout is the value of PrologEpilogTimeout for no timeout.
 const noTimeout = 65534
 
-// script returns a setter for a program of the site: a path. Patterns of paths are
-// refused.
-func script(to func(c *v1alpha1.ClusterSpec) *string) set {
+// script returns a setter for the absolute path of a program; glob patterns are an error.
+func script(to func(c *v1alpha1.ClusterSpec) *string) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		switch {
 		case strings.EqualFold(kv.value, "(null)"), strings.EqualFold(kv.value, "none"):
 			return nil
 		case !strings.HasPrefix(kv.value, "/") || strings.ContainsAny(kv.value, "*?["):
-			return kv.bad("the absolute path of one program")
+			return kv.invalid("the absolute path of one program")
 		}
 		*to(c) = kv.value
 		return nil
 	}
 }
 
-// limitNames returns a setter for a list of resource limits.
-func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
+// limitNames returns a setter for a list of resource limits, ALL or NONE.
+func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
-		list := kv.list()
+		list := kv.words()
 		if _, ok := option.RlimitNames(list); !ok {
-			return kv.bad("ALL, NONE or names of resource limits")
+			return kv.invalid("ALL, NONE or names of resource limits")
 		}
 		to(c, list)
 		return nil
@@ -117,8 +117,8 @@ func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
 
 func pointer[T any](v T) *T { return &v }
 
-// minutes returns a setter for a number of minutes, or UNLIMITED.
-func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) set {
+// minutes returns a setter for a number of minutes. UNLIMITED is maxInt32.
+func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		if unlimited(kv.value) {
 			to(c, maxInt32)
@@ -130,20 +130,20 @@ func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) set {
 	}
 }
 
-// accountingStorageEnforce reads slurm.conf's words. Numbers, which old files have
-// in their place, are not read.
+// accountingStorageEnforce parses a list of words. The numbers that old versions of Slurm
+// accepted are an error.
 func accountingStorageEnforce(c *v1alpha1.ClusterSpec, kv pair) error {
 	c.AccountingStorageEnforce = nil
-	for _, word := range kv.list() {
+	for _, word := range kv.words() {
 		switch word = strings.ToLower(word); word {
 		case "associations", "limits", "qos", "safe", "wckeys", "all", "none":
 			c.AccountingStorageEnforce = append(c.AccountingStorageEnforce, word)
 		case "nojobs", "nosteps":
-			return kv.bad(
-				"associations, limits, qos, safe, wckeys, all or none, since jobs and steps are always accounted for,",
+			return kv.invalid(
+				"associations, limits, qos, safe, wckeys, all or none; jobs and steps are always accounted for",
 			)
 		default:
-			return kv.bad("associations, limits, qos, safe, wckeys, all or none")
+			return kv.invalid("associations, limits, qos, safe, wckeys, all or none")
 		}
 	}
 	return nil
@@ -156,14 +156,14 @@ func enforcePartLimits(c *v1alpha1.ClusterSpec, kv pair) error {
 	case "YES":
 		c.EnforcePartLimits = "ALL"
 	default:
-		return kv.bad("NO, ANY or ALL")
+		return kv.invalid("NO, ANY or ALL")
 	}
 	return nil
 }
 
-// memoryLimit parses one of the four parameters that clusters and partitions share; it
-// reports whether the key is one of them.
-func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (bool, error) {
+// memoryLimit sets one of the four memory parameters that clusters and partitions have in
+// common; ok is false for other keys.
+func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (ok bool, err error) {
 	var to **int64
 	switch strings.ToLower(kv.key) {
 	case "defmempercpu":
@@ -177,13 +177,12 @@ func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (bool, error) {
 	default:
 		return false, nil
 	}
-	var err error
 	*to, err = kv.limit()
 	return true, err
 }
 
-// parameter parses a parameter of the cluster. Parameters without effect are kept for
-// scontrol show config, with a warning.
+// parameter sets a parameter of the cluster. One without effect is kept for scontrol show
+// config, and is a warning unless Berth behaves as it says.
 func (p *parser) parameter(kv pair) error {
 	c := &p.config.Cluster
 	if ok, err := memoryLimit(&c.MemoryLimits, kv); ok {
@@ -196,7 +195,7 @@ func (p *parser) parameter(kv pair) error {
 	if f, ok := policies[key]; ok {
 		return f(c, kv)
 	}
-	if honours(c, key, kv.value) {
+	if setSupported(c, key, kv.value) {
 		return nil
 	}
 	if c.Parameters == nil {
@@ -204,25 +203,24 @@ func (p *parser) parameter(kv pair) error {
 	}
 	name, known := names[key]
 	if !known {
-		p.warn(kv, "slurm.conf(5) knows no such parameter")
+		p.warn(kv, "not a parameter of slurm.conf(5)")
 		name = kv.key
 	}
 	c.Parameters[name] = kv.value
 	switch {
-	case !known || harmless(key, kv.value):
-	case plumbing[key]:
+	case !known || isDefaultBehavior(key, kv.value):
+	case daemonOnly[key]:
 		p.config.Warnings = append(p.config.Warnings, Warning{
-			File: kv.file, Line: kv.number, Key: kv.key, Text: "means nothing here", Plumbing: true,
+			File: kv.file, Line: kv.number, Key: kv.key, Text: "not applicable", DaemonOnly: true,
 		})
 	default:
-		p.warn(kv, "is not honoured")
+		p.warn(kv, "not supported; ignored")
 	}
 	return nil
 }
 
-// harmless reports whether a parameter has a value that describes what Berth does
-// anyway.
-func harmless(key, value string) bool {
+// isDefaultBehavior reports whether Berth always behaves as the parameter says.
+func isDefaultBehavior(key, value string) bool {
 	switch key {
 	case "schedulertype":
 		return strings.EqualFold(value, "sched/backfill")
@@ -230,9 +228,7 @@ func harmless(key, value string) bool {
 		return strings.EqualFold(value, "select/cons_tres") || strings.EqualFold(value, "select/cons_res")
 	case "selecttypeparameters":
 		return strings.EqualFold(value, "CR_Core_Memory") || strings.EqualFold(value, "CR_CPU_Memory")
-	case "grestypes":
-		return true // nodes report their own resources
-	case "maxnodecount":
+	case "grestypes", "maxnodecount": // nodes report their own resources, and register themselves
 		return true
 	}
 	return false

@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// readPartitions reads the PartitionName lines.
+// readPartitions parses the PartitionName lines.
 func (p *parser) readPartitions() error {
 	byDefault := -1
 	for _, all := range p.partitionLines {
@@ -40,14 +40,14 @@ func (p *parser) readPartitions() error {
 	return nil
 }
 
-// partition reads one partition; ok is false where it is left out.
-func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, error) {
+// partition parses one partition; ok is false if it has no nodes and is ignored.
+func (p *parser) partition(first pair, own []pair) (part *v1alpha1.Partition, ok bool, err error) {
 	name := first.value
 	if old, ok := p.partitions[name]; ok {
 		return nil, false, first.errorf("partition %s is defined already (%s:%d)", first.value, old.file, old.number)
 	}
 	p.partitions[name] = first.line
-	part := v1alpha1.NewPartition(name)
+	part = v1alpha1.NewPartition(name)
 	part.Spec.PriorityJobFactor, part.Spec.PriorityTier = 1, 1
 	for _, kv := range slices.Concat(p.partitionDefaults, own) {
 		if err := p.partitionValue(&part.Spec, kv); err != nil {
@@ -55,19 +55,19 @@ func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, e
 		}
 	}
 	if part.Spec.Nodes == "" {
-		p.warn(first, "a partition without nodes is left out")
+		p.warn(first, "partition has no nodes; ignored")
 		return nil, false, nil
 	}
 	return part, true, nil
 }
 
-// partitionValue reads one value of a partition.
+// partitionValue sets one parameter of a partition.
 func (p *parser) partitionValue(s *v1alpha1.PartitionSpec, kv pair) error {
 	if ok, err := memoryLimit(&s.MemoryLimits, kv); ok {
 		return err
 	}
-	if read := partitionValues[strings.ToLower(kv.key)]; read != nil {
-		return read(s, kv)
+	if set := partitionValues[strings.ToLower(kv.key)]; set != nil {
+		return set(s, kv)
 	}
 	switch strings.ToLower(kv.key) {
 	case "nodes":
@@ -78,21 +78,22 @@ func (p *parser) partitionValue(s *v1alpha1.PartitionSpec, kv pair) error {
 		return err
 	case "oversubscribe", "shared":
 		return p.overSubscribe(s, kv)
-	case "alternate", "reqresv", "lln", "cpubind", "selecttypeparameters":
+	case "alternate", "lln", "cpubind", "selecttypeparameters":
 		if strings.EqualFold(kv.value, "NO") {
 			return nil
 		}
 	}
-	p.warn(kv, "is not honoured for partitions")
+	p.warn(kv, "not supported for partitions; ignored")
 	return nil
 }
 
-type partitionRead func(s *v1alpha1.PartitionSpec, kv pair) error
+// partitionSetter sets one parameter of a partition.
+type partitionSetter func(s *v1alpha1.PartitionSpec, kv pair) error
 
-// into returns a setter that stores the result of a method of pair.
-func into[T any](read func(pair) (T, error), to func(s *v1alpha1.PartitionSpec) *T) partitionRead {
+// setParsed returns a setter that stores the value that parse returns.
+func setParsed[T any](parse func(pair) (T, error), to func(s *v1alpha1.PartitionSpec) *T) partitionSetter {
 	return func(s *v1alpha1.PartitionSpec, kv pair) error {
-		v, err := read(kv)
+		v, err := parse(kv)
 		if err == nil {
 			*to(s) = v
 		}
@@ -100,7 +101,7 @@ func into[T any](read func(pair) (T, error), to func(s *v1alpha1.PartitionSpec) 
 	}
 }
 
-func listInto(to func(s *v1alpha1.PartitionSpec) *[]string) partitionRead {
+func setList(to func(s *v1alpha1.PartitionSpec) *[]string) partitionSetter {
 	return func(s *v1alpha1.PartitionSpec, kv pair) error {
 		*to(s) = kv.list()
 		return nil
@@ -109,33 +110,37 @@ func listInto(to func(s *v1alpha1.PartitionSpec) *[]string) partitionRead {
 
 type spec = v1alpha1.PartitionSpec
 
-var partitionValues = map[string]partitionRead{
-	"default":           into(pair.yes, func(s *spec) *bool { return &s.Default }),
+var partitionValues = map[string]partitionSetter{
+	"default":           setParsed(pair.boolean, func(s *spec) *bool { return &s.Default }),
 	"state":             partitionState,
-	"maxtime":           into(pair.minutes, func(s *spec) *int32 { return &s.MaxTime }),
+	"maxtime":           setParsed(pair.minutes, func(s *spec) *int32 { return &s.MaxTime }),
 	"defaulttime":       defaultTime,
-	"maxnodes":          into(pair.count, func(s *spec) *int32 { return &s.MaxNodes }),
-	"minnodes":          into(pair.count, func(s *spec) *int32 { return &s.MinNodes }),
-	"maxcpuspernode":    into(pair.count, func(s *spec) *int32 { return &s.MaxCPUs }),
-	"priorityjobfactor": into(pair.count, func(s *spec) *int32 { return &s.PriorityJobFactor }),
-	"prioritytier":      into(pair.count, func(s *spec) *int32 { return &s.PriorityTier }),
-	"exclusiveuser":     into(pair.yes, func(s *spec) *bool { return &s.ExclusiveUser }),
-	"hidden":            into(pair.yes, func(s *spec) *bool { return &s.Hidden }),
-	"rootonly":          into(pair.yes, func(s *spec) *bool { return &s.RootOnly }),
-	"gracetime":         into(pair.count, func(s *spec) *int32 { return &s.GraceTime }),
+	"maxnodes":          setParsed(pair.count, func(s *spec) *int32 { return &s.MaxNodes }),
+	"minnodes":          setParsed(pair.count, func(s *spec) *int32 { return &s.MinNodes }),
+	"maxcpuspernode":    setParsed(pair.count, func(s *spec) *int32 { return &s.MaxCPUs }),
+	"priorityjobfactor": setParsed(pair.count, func(s *spec) *int32 { return &s.PriorityJobFactor }),
+	"prioritytier":      setParsed(pair.count, func(s *spec) *int32 { return &s.PriorityTier }),
+	"exclusiveuser":     setParsed(pair.boolean, func(s *spec) *bool { return &s.ExclusiveUser }),
+	"hidden":            setParsed(pair.boolean, func(s *spec) *bool { return &s.Hidden }),
+	"rootonly":          setParsed(pair.boolean, func(s *spec) *bool { return &s.RootOnly }),
+	"gracetime":         setParsed(pair.count, func(s *spec) *int32 { return &s.GraceTime }),
 	"preemptmode":       func(s *spec, kv pair) error { s.PreemptMode = strings.ToUpper(kv.value); return nil },
-	"reqresv":           into(pair.yes, func(s *spec) *bool { return &s.ReqResv }),
+	"reqresv":           setParsed(pair.boolean, func(s *spec) *bool { return &s.ReqResv }),
 	"overtimelimit": func(s *spec, kv pair) error {
+		if unlimited(kv.value) {
+			s.OverTimeLimit = pointer[int32](maxInt32)
+			return nil
+		}
 		n, err := kv.count()
 		s.OverTimeLimit = &n
 		return err
 	},
 	"qos":           func(s *spec, kv pair) error { s.QOS = kv.value; return nil },
-	"allowaccounts": listInto(func(s *spec) *[]string { return &s.AllowAccounts }),
-	"denyaccounts":  listInto(func(s *spec) *[]string { return &s.DenyAccounts }),
-	"allowgroups":   listInto(func(s *spec) *[]string { return &s.AllowGroups }),
-	"allowqos":      listInto(func(s *spec) *[]string { return &s.AllowQOS }),
-	"denyqos":       listInto(func(s *spec) *[]string { return &s.DenyQOS }),
+	"allowaccounts": setList(func(s *spec) *[]string { return &s.AllowAccounts }),
+	"denyaccounts":  setList(func(s *spec) *[]string { return &s.DenyAccounts }),
+	"allowgroups":   setList(func(s *spec) *[]string { return &s.AllowGroups }),
+	"allowqos":      setList(func(s *spec) *[]string { return &s.AllowQOS }),
+	"denyqos":       setList(func(s *spec) *[]string { return &s.DenyQOS }),
 }
 
 func partitionState(s *spec, kv pair) error {
@@ -144,7 +149,7 @@ func partitionState(s *spec, kv pair) error {
 		s.State = v
 		return nil
 	}
-	return kv.bad("UP, DOWN, DRAIN or INACTIVE")
+	return kv.invalid("UP, DOWN, DRAIN or INACTIVE")
 }
 
 func defaultTime(s *spec, kv pair) error {
@@ -157,8 +162,9 @@ func defaultTime(s *spec, kv pair) error {
 	return err
 }
 
-// partitionNodes keeps a list of nodes as it is written, or writes out the
-// node sets in it.
+// partitionNodes sets the nodes of a partition: the list as it is in the file, unless it
+// contains node sets or nodes in state FUTURE. Sets are replaced by their nodes, and
+// FUTURE nodes are removed.
 func (p *parser) partitionNodes(s *spec, kv pair) error {
 	switch {
 	case strings.EqualFold(kv.value, "ALL"):
@@ -202,10 +208,10 @@ func (p *parser) overSubscribe(s *spec, kv pair) error {
 	case "YES", "FORCE":
 		s.OverSubscribe = word
 		if share != "1" {
-			p.warn(kv, "jobs do not share CPUs here")
+			p.warn(kv, "jobs never share CPUs")
 		}
 	default:
-		return kv.bad("NO, YES, FORCE or EXCLUSIVE")
+		return kv.invalid("NO, YES, FORCE or EXCLUSIVE")
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// policies are the parameters of priorities, preemption and accounting.
-var policies = map[string]set{
+// policies has setters for the parameters of priorities, preemption and licenses, by name
+// in lower case.
+var policies = map[string]setter{
 	"prioritytype":          priorityType,
 	"prioritydecayhalflife": seconds(func(c *v1alpha1.ClusterSpec) **int64 { return &c.PriorityDecayHalfLife }),
 	"prioritycalcperiod":    seconds(func(c *v1alpha1.ClusterSpec) **int64 { return &c.PriorityCalcPeriod }),
@@ -21,7 +22,7 @@ var policies = map[string]set{
 		return nil
 	},
 	"priorityfavorsmall": func(c *v1alpha1.ClusterSpec, kv pair) (err error) {
-		c.PriorityFavorSmall, err = kv.yes()
+		c.PriorityFavorSmall, err = kv.boolean()
 		return err
 	},
 	"priorityweighttres": weightTRES,
@@ -29,9 +30,9 @@ var policies = map[string]set{
 	"licenses":           licenses,
 }
 
-// honours reports whether a list or mode requests only what Berth does, and sets it in
-// that case.
-func honours(c *v1alpha1.ClusterSpec, key, v string) bool {
+// setSupported sets a parameter of which Berth supports only some values. It reports
+// whether this value is one of them.
+func setSupported(c *v1alpha1.ClusterSpec, key, v string) bool {
 	words := strings.FieldsFunc(strings.ToUpper(v), func(r rune) bool { return r == ',' || r == ' ' })
 	switch key {
 	case "preempttype":
@@ -53,7 +54,7 @@ func honours(c *v1alpha1.ClusterSpec, key, v string) bool {
 	return false
 }
 
-// priorityFlags are those that have an effect in Berth.
+// priorityFlags are the values of PriorityFlags that Berth supports.
 var priorityFlags = map[string]bool{
 	"ACCRUE_ALWAYS":          true,
 	"NO_FAIR_TREE":           true,
@@ -73,19 +74,19 @@ func priorityType(c *v1alpha1.ClusterSpec, kv pair) error {
 		c.PriorityType = t
 		return nil
 	}
-	return kv.bad("priority/basic or priority/multifactor")
+	return kv.invalid("priority/basic or priority/multifactor")
 }
 
-// seconds reads a time as Slurm writes them, in minutes or longer units; 0 and
-// NONE are 0.
-func seconds(to func(*v1alpha1.ClusterSpec) **int64) set {
+// seconds returns a setter for a time in Slurm's notation, such as 5 (minutes) or 7-0
+// (days). NONE is 0.
+func seconds(to func(*v1alpha1.ClusterSpec) **int64) setter {
 	return func(c *v1alpha1.ClusterSpec, kv pair) error {
 		m, err := value.Minutes(kv.value)
 		if strings.EqualFold(kv.value, "none") {
 			m, err = 0, nil
 		}
 		if err != nil {
-			return kv.bad("a time such as 5, 1:30:00 or 7-0")
+			return kv.invalid("a time such as 5, 1:30:00 or 7-0")
 		}
 		*to(c) = pointer(int64(max(m, 0)) * 60)
 		return nil
@@ -95,7 +96,7 @@ func seconds(to func(*v1alpha1.ClusterSpec) **int64) set {
 func exemptTime(c *v1alpha1.ClusterSpec, kv pair) error {
 	m, err := value.Minutes(kv.value)
 	if err != nil {
-		return kv.bad("a time such as 5 or 1:30:00")
+		return kv.invalid("a time such as 5 or 1:30:00")
 	}
 	c.PreemptExemptTime = max(m, 0) * 60
 	return nil
@@ -106,7 +107,7 @@ func weightTRES(c *v1alpha1.ClusterSpec, kv pair) error {
 	for _, item := range kv.list() {
 		name, weight, ok := strings.Cut(item, "=")
 		if _, err := strconv.ParseFloat(weight, 64); !ok || err != nil {
-			return kv.bad("weights such as CPU=1000,Mem=2000,GRES/gpu=3000")
+			return kv.invalid("weights such as CPU=1000,Mem=2000,GRES/gpu=3000")
 		}
 		c.PriorityWeightTRES[strings.ToLower(name)] = weight
 	}
@@ -116,7 +117,7 @@ func weightTRES(c *v1alpha1.ClusterSpec, kv pair) error {
 func licenses(c *v1alpha1.ClusterSpec, kv pair) error {
 	var j job.Job
 	if err := option.Apply(option.Sbatch, &j, "licenses", strings.ReplaceAll(kv.value, "*", ":")); err != nil {
-		return kv.bad("licences such as fluent:30,ansys:100")
+		return kv.invalid("licenses such as fluent:30,ansys:100")
 	}
 	c.Licenses = map[string]int32{}
 	for _, l := range j.Licenses {

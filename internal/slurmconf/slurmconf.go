@@ -1,6 +1,6 @@
-// Package slurmconf reads slurm.conf (slurm.conf(5) of Slurm 22.05) into
-// Berth's terms: the parameters of a cluster, its partitions, and descriptions
-// of its nodes. It never fails on what Berth does not do, but names it.
+// Package slurmconf converts slurm.conf (slurm.conf(5) of Slurm 22.05), and the output of
+// sacctmgr dump, to Berth's objects. Parameters that Berth does not support are warnings,
+// not errors.
 package slurmconf
 
 import (
@@ -15,15 +15,15 @@ type Config struct {
 	Cluster v1alpha1.ClusterSpec
 	// Nodes in the order of the file, without those in state FUTURE.
 	Nodes []Node
-	// Partitions in the order of the file. Templates and shared paths, which slurm.conf
-	// does not have, are empty.
+	// Partitions in the order of the file, without templates and shared paths, which
+	// slurm.conf does not have.
 	Partitions []v1alpha1.Partition
 	Warnings   []Warning
 }
 
-// Node describes a node. Zero: not given.
+// Node describes a node. Values that are not given are zero.
 type Node struct {
-	Name           string // in slurm.conf's writing
+	Name           string // as in slurm.conf
 	CPUs           int
 	Sockets        int // on all boards
 	CoresPerSocket int
@@ -43,23 +43,22 @@ type GRES struct {
 	Count      int64
 }
 
-// Warning names something of the file that has no effect, or another one than
-// in Slurm.
+// Warning is about a setting that has no effect in Berth, or not the same as in Slurm.
 type Warning struct {
 	File string
 	Line int
-	Key  string // as the file writes it
+	Key  string // as in the file
 	Text string
-	// Plumbing: the parameter is about Slurm's own daemons, files and ports,
-	// of which there are none here. Nothing is missing.
-	Plumbing bool
+	// DaemonOnly: the parameter only concerns Slurm's daemons, files and ports, so that
+	// it is safe to ignore.
+	DaemonOnly bool
 }
 
 func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", w.File, w.Line, w.Key, w.Text)
 }
 
-// Error says where and why a file cannot be read.
+// Error is an error in a line of a file.
 type Error struct {
 	File  string
 	Line  int
@@ -69,7 +68,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text) }
 
-// Unwrap gives Cause.
+// Unwrap returns Cause, or nil.
 func (e *Error) Unwrap() error { return e.Cause }
 
 func (l line) errorf(format string, args ...any) error {
@@ -80,7 +79,7 @@ func (l line) wrap(err error) error {
 	return &Error{File: l.file, Line: l.number, Text: err.Error(), Cause: err}
 }
 
-// parser is a run of Parse.
+// parser is the state of one Parse or ParseGRES.
 type parser struct {
 	read func(path string) ([]byte, error)
 
@@ -91,21 +90,21 @@ type parser struct {
 	future     map[string]bool
 	partitions map[string]line
 	warned     map[Warning]bool
-	expanded   int                 // names that host lists stood for
+	expanded   int                 // number of names from host lists
 	sets       map[string][]string // NodeSet -> nodes
 
 	nodeDefaults      []pair
 	partitionDefaults []pair
 	downDefaults      []pair
 
-	// Lines that name nodes are read when all nodes are known.
+	// Lines that refer to nodes; parsed after all nodes.
 	downLines, setLines, partitionLines [][]pair
 
 	cluster string // for %c in the names of included files
 }
 
-// Parse parses the file of that name with read, including the files that it includes.
-// The error is an *Error, or that of read for the first file.
+// Parse parses a slurm.conf, which it gets from read, and the files that it includes. The
+// error is an *Error, or that of read for the first file.
 func Parse(file string, read func(path string) ([]byte, error)) (*Config, error) {
 	p := &parser{
 		read: read, nodeLine: map[string]line{}, nodes: map[string]*Node{}, future: map[string]bool{},
@@ -133,7 +132,7 @@ func Parse(file string, read func(path string) ([]byte, error)) (*Config, error)
 	return &p.config, nil
 }
 
-// line reads one line: of parameters, or of a node, partition, ...
+// line parses one line. Lines that refer to nodes are kept for later.
 func (p *parser) line(l line) error {
 	all, err := pairs(l)
 	if err != nil {
@@ -152,7 +151,7 @@ func (p *parser) line(l line) error {
 		p.setLines = append(p.setLines, all)
 		return nil
 	case "frontendname":
-		p.warn(first, "there are no front-end nodes here")
+		p.warn(first, "front-end nodes are not supported")
 		return nil
 	}
 	for _, kv := range all {
@@ -163,7 +162,8 @@ func (p *parser) line(l line) error {
 	return nil
 }
 
-// warn adds a warning, once: a DEFAULT line is read for each line after it.
+// warn adds a warning unless it is there already: the values of a DEFAULT line are parsed
+// again for each line after it.
 func (p *parser) warn(kv pair, format string, args ...any) {
 	w := Warning{File: kv.file, Line: kv.number, Key: kv.key, Text: fmt.Sprintf(format, args...)}
 	if !p.warned[w] {

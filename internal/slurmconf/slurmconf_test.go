@@ -79,14 +79,14 @@ func TestReference(t *testing.T) {
 	if s.Parameters["SlurmctldHost"] != "head(127.0.0.1)" {
 		t.Errorf("parameters: %v", s.Parameters)
 	}
-	var honest []string
+	var unsupported []string
 	for _, w := range c.Warnings {
-		if !w.Plumbing {
-			honest = append(honest, w.Key)
+		if !w.DaemonOnly {
+			unsupported = append(unsupported, w.Key)
 		}
 	}
-	if got := strings.Join(honest, " "); got != "AccountingStoreFlags" {
-		t.Errorf("not honoured: %s", got)
+	if got := strings.Join(unsupported, " "); got != "AccountingStoreFlags" {
+		t.Errorf("unsupported: %s", got)
 	}
 }
 
@@ -174,6 +174,16 @@ PartitionName=none
 	}
 }
 
+// TestAll: the word ALL is a value of its own in these lists, other than in AllowGroups.
+func TestAll(t *testing.T) {
+	s := parse(t, "AccountingStorageEnforce=ALL\nPrivateData=all\nPropagateResourceLimitsExcept=ALL\n").Cluster
+	for _, have := range [][]string{s.AccountingStorageEnforce, s.PrivateData, s.PropagateResourceLimitsExcept} {
+		if len(have) != 1 || !strings.EqualFold(have[0], "all") {
+			t.Errorf("%v, want all", have)
+		}
+	}
+}
+
 func TestGRES(t *testing.T) {
 	c := parse(t, "NodeName=n Gres=gpu:a100:2,gpu:v100:1,tmp:4G,craynetwork,lustre:no_consume:4\n")
 	want := []GRES{
@@ -193,15 +203,15 @@ func TestGRES(t *testing.T) {
 
 func TestErrorsSayWhere(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"\n\nnonsense here\n", `slurm.conf:3: cannot read "nonsense here": Key=Value is expected`},
-		{"NodeName=n CPUs=many", "slurm.conf:1: CPUs=many: a number from 1 to 65536 is expected"},
+		{"\n\nnonsense here\n", `slurm.conf:3: invalid text "nonsense here", expected Key=Value`},
+		{"NodeName=n CPUs=many", "slurm.conf:1: invalid CPUs=many, expected a number from 1 to 65536"},
 		{"NodeName=n[1-2]\nNodeName=n2", "slurm.conf:2: node n2 is defined already (slurm.conf:1)"},
 		{"NodeName=n[1-", "slurm.conf:1: Invalid hostlist: n[1-"},
 		{"NodeName=a\nPartitionName=p Nodes=a,b", "slurm.conf:2: Nodes: there is no node b"},
 		{"NodeName=a\nPartitionName=P Nodes=a\nPartitionName=P Nodes=a", "slurm.conf:3: partition P is defined already (slurm.conf:2)"},
-		{"PartitionName=p MaxTime=soon", "slurm.conf:1: MaxTime=soon: a time such as 90, 1:30:00 or 2-0, or UNLIMITED is expected"},
-		{"PropagateResourceLimits=NOFILE,foo", "slurm.conf:1: PropagateResourceLimits=NOFILE,foo: ALL, NONE or names of resource limits is expected"},
-		{"KillWait=-1", "slurm.conf:1: KillWait=-1: a number from 0 to 2147483647 is expected"},
+		{"PartitionName=p MaxTime=soon", "slurm.conf:1: invalid MaxTime=soon, expected a time such as 90, 1:30:00 or 2-0, or UNLIMITED"},
+		{"PropagateResourceLimits=NOFILE,foo", "slurm.conf:1: invalid PropagateResourceLimits=NOFILE,foo, expected ALL, NONE or names of resource limits"},
+		{"KillWait=-1", "slurm.conf:1: invalid KillWait=-1, expected a number from 0 to 2147483647"},
 		{"DownNodes=x", "slurm.conf:1: DownNodes: there is no node x"},
 		{"include missing.conf", "slurm.conf:1: open missing.conf: file does not exist"},
 		{"include slurm.conf", "files include one another"},

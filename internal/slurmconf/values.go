@@ -8,20 +8,21 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-func (kv pair) bad(want string) error {
-	return kv.errorf("%s=%s: %s is expected", kv.key, shorten(kv.value), want)
+// invalid returns an error that says which values are valid.
+func (kv pair) invalid(want string) error {
+	return kv.errorf("invalid %s=%s, expected %s", kv.key, shorten(kv.value), want)
 }
 
-// unlimited reports whether a value is one of Slurm's words for no limit.
+// unlimited reports whether a value is UNLIMITED or INFINITE.
 func unlimited(s string) bool {
 	return strings.EqualFold(s, "UNLIMITED") || strings.EqualFold(s, "INFINITE")
 }
 
-// integer parses a number between least and most.
-func (kv pair) integer(least, most int64) (int64, error) {
+// integer parses an integer from low to high.
+func (kv pair) integer(low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(kv.value, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, kv.bad("a number from " + strconv.FormatInt(least, 10) + " to " + strconv.FormatInt(most, 10))
+	if err != nil || n < low || n > high {
+		return 0, kv.invalid("a number from " + strconv.FormatInt(low, 10) + " to " + strconv.FormatInt(high, 10))
 	}
 	return n, nil
 }
@@ -31,7 +32,7 @@ const (
 	maxMiB   = 1 << 40
 )
 
-// count reads a number or a word for no limit, which is 0.
+// count parses an integer; UNLIMITED is 0.
 func (kv pair) count() (int32, error) {
 	if unlimited(kv.value) {
 		return 0, nil
@@ -40,19 +41,19 @@ func (kv pair) count() (int32, error) {
 	return int32(n), err
 }
 
-// minutes reads a time limit; job.Unlimited: none.
+// minutes parses a time limit; UNLIMITED is job.Unlimited.
 func (kv pair) minutes() (int32, error) {
 	if unlimited(kv.value) {
 		return job.Unlimited, nil
 	}
 	m, err := value.Minutes(kv.value)
 	if err != nil {
-		return 0, kv.bad("a time such as 90, 1:30:00 or 2-0, or UNLIMITED")
+		return 0, kv.invalid("a time such as 90, 1:30:00 or 2-0, or UNLIMITED")
 	}
 	return m, nil
 }
 
-// mebibytes reads a size in MiB, with an optional unit.
+// mebibytes parses a size with an optional unit (M, G or T) to MiB.
 func (kv pair) mebibytes() (int64, error) {
 	digits, factor := kv.value, int64(1)
 	if n := len(digits); n > 1 {
@@ -67,12 +68,12 @@ func (kv pair) mebibytes() (int64, error) {
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 0 || n > maxMiB/factor {
-		return 0, kv.bad("a size in MB")
+		return 0, kv.invalid("a size in MB")
 	}
 	return n * factor, nil
 }
 
-// limit is mebibytes for a limit, where UNLIMITED is 0.
+// limit parses a memory limit to MiB; UNLIMITED is 0.
 func (kv pair) limit() (*int64, error) {
 	if unlimited(kv.value) {
 		return new(int64), nil
@@ -81,21 +82,27 @@ func (kv pair) limit() (*int64, error) {
 	return &n, err
 }
 
-func (kv pair) yes() (bool, error) {
+func (kv pair) boolean() (bool, error) {
 	switch strings.ToLower(kv.value) {
 	case "yes", "up", "true", "1":
 		return true, nil
 	case "no", "down", "false", "0":
 		return false, nil
 	}
-	return false, kv.bad("YES or NO")
+	return false, kv.invalid("YES or NO")
 }
 
-// list splits at commas; "ALL" and nothing are the empty list.
+// list returns the words of a list that allows or denies something; nil if the value is
+// empty or ALL.
 func (kv pair) list() []string {
 	if strings.EqualFold(kv.value, "ALL") {
 		return nil
 	}
+	return kv.words()
+}
+
+// words splits a value at its commas, without blanks and empty words.
+func (kv pair) words() []string {
 	var all []string
 	for _, s := range strings.Split(kv.value, ",") {
 		if s = strings.TrimSpace(s); s != "" {
@@ -105,7 +112,7 @@ func (kv pair) list() []string {
 	return all
 }
 
-// gres reads name[:type][:no_consume]:count lists (slurm.conf(5), Gres).
+// gres parses a list of name[:type][:no_consume][:count] (slurm.conf(5), Gres).
 func (p *parser) gres(kv pair) ([]GRES, error) {
 	var all []GRES
 	for _, item := range kv.list() {
@@ -127,23 +134,23 @@ func (p *parser) gresItem(kv pair, item string) (GRES, error) {
 	for i, part := range f[1:] {
 		switch n, isCount := gresCount(part); {
 		case strings.EqualFold(part, "no_consume"):
-			p.warn(kv, "%s: no_consume has no effect; jobs use the resource up", f[0])
+			p.warn(kv, "%s: no_consume is ignored; the resource is consumed", f[0])
 		case isCount && i == len(f)-2:
 			g.Count = n
 		case g.Type == "":
 			g.Type = part
 		default:
-			return g, kv.bad("name:type:count")
+			return g, kv.invalid("name:type:count")
 		}
 	}
 	if g.Name == "" {
-		return g, kv.bad("name:type:count")
+		return g, kv.invalid("name:type:count")
 	}
 	return g, nil
 }
 
-// gresCount reads a count with Slurm's binary suffixes.
-func gresCount(s string) (int64, bool) {
+// gresCount parses a count with an optional binary suffix (K, M, G or T).
+func gresCount(s string) (count int64, ok bool) {
 	if s == "" {
 		return 0, false
 	}

@@ -67,8 +67,11 @@ func maximums(w *writer, p *status.Partition) {
 		w.array("flags", func() {})
 	})
 	w.limit("time", unlimited(p.MaxTime))
-	w.number("over_time_limit", int64(p.OverTimeLimit), p.OverTimeLimit > 0)
+	w.number("over_time_limit", int64(min(p.OverTimeLimit, infinite16)), p.OverTimeLimit > 0)
 }
+
+// infinite16 is Slurm's value for no limit in 16 bits.
+const infinite16 = 1<<16 - 1
 
 // memory writes a default or a limit in MiB per CPU or per node; 0: none.
 func memory(w *writer, cpu, node int64) {

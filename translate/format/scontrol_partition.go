@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 
@@ -38,11 +39,7 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 		"ReqResv="+upperYesNo(p.ReqResv),
 		"OverSubscribe="+cmp.Or(p.OverSubscribe, "NO"),
 	)
-	over := "NONE"
-	if p.OverTimeLimit > 0 {
-		over = itoa(p.OverTimeLimit)
-	}
-	r.line("OverTimeLimit="+over, "PreemptMode="+cmp.Or(p.PreemptMode, "OFF"))
+	r.line("OverTimeLimit="+overTimeLimit(p.OverTimeLimit), "PreemptMode="+cmp.Or(p.PreemptMode, "OFF"))
 	r.line(
 		"State="+p.State,
 		"TotalCPUs="+itoa(cpus),
@@ -66,6 +63,17 @@ func allowOrDeny(what string, allow, deny []string) string {
 		return "Deny" + what + "=" + Escape(strings.Join(deny, ","))
 	}
 	return "Allow" + what + "=" + joined(allow, "ALL")
+}
+
+// overTimeLimit returns minutes as a number, NONE or UNLIMITED (math.MaxInt32).
+func overTimeLimit(minutes int32) string {
+	switch {
+	case minutes <= 0:
+		return "NONE"
+	case minutes == math.MaxInt32:
+		return "UNLIMITED"
+	}
+	return itoa(minutes)
 }
 
 func orUnlimited(n int64) string {

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,15 @@ func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 		}
 		if !slices.Equal(have, want) {
 			t.Errorf("%q:\n  have %q\n  want %q", c.Args[1:], have, want)
+		}
+	}
+}
+
+func TestOverTimeLimit(t *testing.T) {
+	for minutes, want := range map[int32]string{0: "NONE", 5: "5", math.MaxInt32: "UNLIMITED"} {
+		p := status.Partition{Name: "p", OverTimeLimit: minutes}
+		if got := string(PartitionRecord(&p, nil).Append(nil, true)); !strings.Contains(got, " OverTimeLimit="+want+" ") {
+			t.Errorf("%d: want %s in %s", minutes, want, got)
 		}
 	}
 }

@@ -74,19 +74,19 @@ func distinct(nodes []localcluster.Node) error {
 	return nil
 }
 
-// notes returns the warnings as lines: one for each parameter that matters, and one for
-// all that concern Slurm's own daemons.
+// notes returns the warnings as lines: one for each parameter, but only one for all that
+// concern Slurm's daemons.
 func notes(warnings []slurmconf.Warning) []string {
-	var lines, plumbing []string
+	var lines, ignored []string
 	for _, w := range warnings {
-		if w.Plumbing {
-			plumbing = append(plumbing, fmt.Sprintf("%s (%d)", w.Key, w.Line))
+		if w.DaemonOnly {
+			ignored = append(ignored, fmt.Sprintf("%s (%d)", w.Key, w.Line))
 			continue
 		}
 		lines = append(lines, "warning: "+w.String())
 	}
-	if len(plumbing) > 0 {
-		lines = append(lines, "slurm.conf: without a meaning here (line): "+strings.Join(plumbing, ", "))
+	if len(ignored) > 0 {
+		lines = append(lines, "slurm.conf: ignored parameters of Slurm's daemons (line): "+strings.Join(ignored, ", "))
 	}
 	return lines
 }

@@ -221,7 +221,11 @@ func setPriority(p *partitionSpec, v string) error {
 	return nil
 }
 
+// setOverTimeLimit sets a number of minutes. UNLIMITED is math.MaxInt32.
 func setOverTimeLimit(p *partitionSpec, v string) error {
+	if strings.EqualFold(v, "unlimited") || strings.EqualFold(v, "infinite") {
+		v = strconv.Itoa(math.MaxInt32)
+	}
 	n, err := value.CountOrZero(v)
 	if err != nil {
 		return invalidValue("OverTimeLimit")(v)

@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -203,6 +204,12 @@ func TestPartitionsOfAnyName(t *testing.T) {
 		if p == nil || p.Name != name || p.Spec.MaxTime != 5 {
 			t.Errorf("%s: %+v", name, p)
 		}
+	}
+	if got := partition(status.OpUpdate, "QA", "OverTimeLimit=UNLIMITED"); got != "" {
+		t.Error(got)
+	}
+	if over := c.service.Directory.Partition("QA").Spec.OverTimeLimit; over == nil || *over != math.MaxInt32 {
+		t.Errorf("OverTimeLimit=UNLIMITED is %v", over)
 	}
 	if p := c.service.Directory.Partition("qa"); p != nil {
 		t.Errorf("qa is %+v", p)
