@@ -1,5 +1,5 @@
-// Package doctor is berth doctor: it checks a cluster from where it is run, in the
-// order of the dependencies, and prints what is wrong and what to do about it.
+// Package doctor is berth doctor: it checks a cluster as its caller sees it, in the order
+// of the dependencies, and prints problems and their solutions.
 package doctor
 
 import (
@@ -27,7 +27,7 @@ type Client interface {
 	Config() *kube.Config
 }
 
-// Commands are berth's sub-commands of this package.
+// Commands returns berth's subcommands of this package.
 func Commands(p *stdio.Process) []*cobra.Command {
 	return []*cobra.Command{New(p, func() (Client, error) { return kube.Connect(p, "") })}
 }
@@ -36,12 +36,13 @@ func Commands(p *stdio.Process) []*cobra.Command {
 func New(p *stdio.Process, connect func() (Client, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong with the cluster, and what to do about it",
-		Long: `Look at the cluster that the commands use, from here and as who you are: whether
-it answers and is new enough, whether Berth's types, JobSet and PodGroups are
-there, whether the queue answers and jobs are admitted, what you may do, whether
-clocks agree, how many nodes can run jobs, whether this folder is one that jobs
-see, and whether the login node sees its clients' addresses. Nothing is changed.
+		Short: "Check the cluster and suggest how to fix problems",
+		Long: `Check the cluster that the commands use, from this machine and with your
+credentials: whether it responds and is recent enough, whether the resource types
+of Berth, JobSet and PodGroups are installed, whether the queue responds and jobs
+are admitted, your permissions, whether the clocks agree, how many nodes can run
+jobs, whether jobs can use this directory, and whether the login node sees its
+clients' addresses. Nothing is changed.
 
 Each line begins with ok, warning, or wrong; the exit code is 1 if anything is
 wrong.`,
@@ -52,7 +53,7 @@ wrong.`,
 				return err
 			}
 			d := &doctor{p: p, client: client}
-			d.examine(c.Context())
+			d.check(c.Context())
 			if d.wrong > 0 {
 				return &slurmerr.Error{Code: 1, Message: fmt.Sprintf("wrong: %d", d.wrong)}
 			}
@@ -61,31 +62,31 @@ wrong.`,
 	}
 }
 
-// doctor is one examination.
+// doctor is one run of the command.
 type doctor struct {
 	p      *stdio.Process
 	client Client
 	wrong  int
 }
 
-func (d *doctor) ok(format string, args ...any)    { d.say("ok", "", format, args...) }
-func (d *doctor) warn(do, format string, a ...any) { d.say("warning", do, format, a...) }
+func (d *doctor) ok(format string, args ...any)    { d.print("ok", "", format, args...) }
+func (d *doctor) warn(do, format string, a ...any) { d.print("warning", do, format, a...) }
 
 func (d *doctor) bad(do, format string, args ...any) {
 	d.wrong++
-	d.say("wrong", do, format, args...)
+	d.print("wrong", do, format, args...)
 }
 
-// say prints a finding, and below it what to do.
-func (d *doctor) say(mark, do, format string, args ...any) {
+// print prints a result and, on a second line, what to do about it.
+func (d *doctor) print(mark, do, format string, args ...any) {
 	fmt.Fprintf(d.p.Out, "%-8s %s\n", mark, fmt.Sprintf(format, args...))
 	if do != "" {
 		fmt.Fprintf(d.p.Out, "%8s -> %s\n", "", do)
 	}
 }
 
-// examine ends early where what follows could only fail as well.
-func (d *doctor) examine(ctx context.Context) {
+// check runs all checks, without those that can only fail after an earlier failure.
+func (d *doctor) check(ctx context.Context) {
 	if !d.server(ctx) || !d.types(ctx) {
 		return
 	}
@@ -105,15 +106,15 @@ func (d *doctor) server(ctx context.Context) bool {
 	cfg := d.client.Config()
 	var v struct{ Major, Minor, GitVersion string }
 	if err := d.client.Get(ctx, "/version", nil, &v); err != nil {
-		what := "gives no answer of use"
+		what := "sent an unexpected response"
 		switch kube.KindOf(err) {
 		case kube.Unreachable:
-			what = "does not answer"
+			what = "does not respond"
 		case kube.Expired, kube.Forbidden:
-			what = "does not let you in"
+			what = "rejected your credentials"
 		}
 		d.bad(
-			"berth kubeconfig says which file names the cluster",
+			"see berth kubeconfig for the file that configures the cluster",
 			"the API server at %s %s: %v",
 			cfg.Server,
 			what,
@@ -130,18 +131,18 @@ func (d *doctor) server(ctx context.Context) bool {
 	return true
 }
 
-// types checks the resource types.
+// types checks that the cluster has the resource types.
 func (d *doctor) types(ctx context.Context) bool {
 	all := true
 	for _, t := range []struct{ group, resource, do string }{
 		{"berth.hpc/v1alpha1", "batchjobs", "install Berth: docs/admin/install.md"},
 		{
 			"jobset.x-k8s.io/v1alpha2", "jobsets",
-			"upgrade Berth's release with --set jobset.embedded=auto, or install JobSet",
+			"upgrade Berth's Helm release with --set jobset.embedded=auto, or install JobSet",
 		},
 		{
 			"scheduling.x-k8s.io/v1alpha1", "podgroups",
-			"upgrade Berth's release: its chart makes the CRD where there is none",
+			"upgrade Berth's Helm release; the chart installs a missing CRD",
 		},
 	} {
 		var list struct{ Resources []struct{ Name string } }
@@ -153,7 +154,7 @@ func (d *doctor) types(ctx context.Context) bool {
 		switch {
 		case found:
 		case err != nil && kube.KindOf(err) != kube.NotFound:
-			d.bad("", "asking for %s: %v", t.group, err)
+			d.bad("", "cannot list the resources of %s: %v", t.group, err)
 			all = false
 		default:
 			d.bad(t.do, "the cluster has no %s (%s)", t.resource, t.group)
@@ -161,12 +162,12 @@ func (d *doctor) types(ctx context.Context) bool {
 		}
 	}
 	if all {
-		d.ok("the types of Berth, JobSet and PodGroups are there")
+		d.ok("the resource types of Berth, JobSet and PodGroups are installed")
 	}
 	return all
 }
 
-// permissions checks what the caller may do in the API server.
+// permissions checks the caller's permissions in the API server.
 func (d *doctor) permissions(ctx context.Context) {
 	space := d.client.Config().Namespace
 	missing := []string{}
@@ -194,7 +195,7 @@ func (d *doctor) permissions(ctx context.Context) {
 			review,
 			&answer,
 		); err != nil {
-			d.bad("", "asking what you may do: %v", err)
+			d.bad("", "cannot check your permissions: %v", err)
 			return
 		}
 		if !answer.Status.Allowed {
@@ -202,11 +203,11 @@ func (d *doctor) permissions(ctx context.Context) {
 		}
 	}
 	if len(missing) > 0 {
-		d.bad("an administrator makes you a user: sacctmgr add user, or the chart's values (docs/admin/identity.md)",
+		d.bad("ask an administrator to add you as a user: sacctmgr add user, or the chart's values (docs/admin/identity.md)",
 			"in the namespace %s you may not %s", space, strings.Join(missing, ", "))
 		return
 	}
-	d.ok("you may submit jobs in the namespace %s and ask the queue", space)
+	d.ok("you may submit jobs in the namespace %s and query the queue", space)
 }
 
 // queue checks the aggregated API.
@@ -215,14 +216,14 @@ func (d *doctor) queue(ctx context.Context) bool {
 	err := d.client.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info)
 	switch {
 	case err == nil:
-		d.ok("the queue answers")
+		d.ok("the queue responds")
 		return true
 	case kube.KindOf(err) == kube.Forbidden:
-		return false // said already
+		return false // reported by permissions
 	case kube.KindOf(err) == kube.NotFound:
 		d.bad(
-			"upgrade Berth's release with the values that it has: its chart makes it (a local cluster: berth down, berth up)",
-			"nobody is registered for the queue: the cluster has no APIService %s.%s",
+			"upgrade Berth's Helm release with its present values (a local cluster: berth down, berth up)",
+			"the queue is not registered: the cluster has no APIService %s.%s",
 			wire.QueueVersion,
 			wire.QueueGroup,
 		)
@@ -232,7 +233,7 @@ func (d *doctor) queue(ctx context.Context) bool {
 		"kubectl -n "+wire.SystemNamespace+" get pods; "+
 			"kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
 			wire.QueueVersion+"."+wire.QueueGroup+" -o yaml",
-		"the queue does not answer: %v",
+		"the queue does not respond: %v",
 		err,
 	)
 	return false
@@ -241,7 +242,7 @@ func (d *doctor) queue(ctx context.Context) bool {
 func (d *doctor) nodes(ctx context.Context) {
 	var list status.NodeList
 	if err := d.client.Get(ctx, wire.QueueRoot+"/nodes", nil, &list); err != nil {
-		d.bad("", "the nodes: %v", err)
+		d.bad("", "cannot list nodes: %v", err)
 		return
 	}
 	var usable int
@@ -256,7 +257,7 @@ func (d *doctor) nodes(ctx context.Context) {
 	}
 	switch {
 	case usable == 0:
-		d.bad("sinfo -R says why; kubectl get nodes", "none of %d nodes can run jobs", len(list.Items))
+		d.bad("see sinfo -R and kubectl get nodes", "none of %d nodes can run jobs", len(list.Items))
 	case len(why) > 0:
 		d.warn(
 			"sinfo -R",
@@ -270,14 +271,15 @@ func (d *doctor) nodes(ctx context.Context) {
 	}
 }
 
-// skew is how much clocks may differ: job tokens and time limits depend on them.
-const skew = 5 * time.Second
+// maxSkew is the maximum difference of the clocks, on which job tokens and time limits
+// depend.
+const maxSkew = 5 * time.Second
 
-// admission submits a job that is not kept.
+// admission submits a job as a dry run.
 func (d *doctor) admission(ctx context.Context) {
 	dir, err := d.p.Dir()
 	if err != nil {
-		d.bad("", "this folder: %v", err)
+		d.bad("", "cannot determine the working directory: %v", err)
 		return
 	}
 	job := map[string]any{
@@ -297,18 +299,18 @@ func (d *doctor) admission(ctx context.Context) {
 	err = d.client.Post(ctx, path, url.Values{"dryRun": {"All"}}, job, &made)
 	switch kube.KindOf(err) {
 	case kube.Forbidden:
-		return // said already
+		return // reported by permissions
 	case kube.NotFound:
 		d.bad(
-			"an administrator makes you a user (sacctmgr add user, or users in the chart's values); until then: KUBECONFIG of somebody who is one",
-			"you are no user of this cluster: there is no namespace %s",
+			"ask an administrator to add you as a user (sacctmgr add user, or users in the chart's values)",
+			"you are not a user of this cluster: there is no namespace %s",
 			d.client.Config().Namespace,
 		)
 		return
 	case kube.Denied:
 		d.bad(
-			"the cluster's administrator says where jobs may write (Partition, sharedPaths) and who may submit",
-			"a job from %s is refused: %v",
+			"ask an administrator which directories jobs may use (sharedPaths of the Partition) and who may submit jobs",
+			"a job in %s is rejected: %v",
 			dir,
 			err,
 		)
@@ -317,24 +319,24 @@ func (d *doctor) admission(ctx context.Context) {
 	if err != nil {
 		d.bad(
 			"kubectl get mutatingwebhookconfigurations berth -o yaml; kubectl -n "+wire.SystemNamespace+" get pods",
-			"jobs are not admitted: %v",
+			"admission of jobs fails: %v",
 			err,
 		)
 		return
 	}
-	d.ok("a job from %s is admitted", dir)
+	d.ok("a job in %s is admitted", dir)
 	d.clock(before, made.Spec.SubmitTime, d.p.Now())
 }
 
-// clock compares the scheduler's clock with this machine's.
-func (d *doctor) clock(before, there, after time.Time) {
+// clock compares the scheduler's clock with this machine's, before and after its response.
+func (d *doctor) clock(before, scheduler, after time.Time) {
 	switch {
-	case there.IsZero():
-	case there.Before(before.Add(-skew)), there.After(after.Add(skew)):
+	case scheduler.IsZero():
+	case scheduler.Before(before.Add(-maxSkew)), scheduler.After(after.Add(maxSkew)):
 		d.bad(
-			"run an NTP client on every node and here",
-			"the scheduler's clock says %s, this machine's %s",
-			there.UTC().Format(time.DateTime),
+			"run an NTP client on this machine and on every node",
+			"the scheduler's clock is at %s, this machine's at %s",
+			scheduler.UTC().Format(time.DateTime),
 			after.UTC().Format(time.DateTime),
 		)
 	default:

@@ -71,35 +71,35 @@ func TestDoctor(t *testing.T) {
 		want   string // in the output
 		fails  bool
 	}{
-		"healthy":                   {func(patient) {}, "ok       the clocks agree", false},
-		"no answer":                 {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Unreachable, Message: "connection refused"} }, "wrong    the API server at https://k does not answer: connection refused", true},
-		"a credential that is none": {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Expired, Message: "Unauthorized"} }, "does not let you in: Unauthorized", true},
-		"no APIService":             {func(p patient) { delete(p, wire.QueueRoot+"/clusterinfo") }, "the cluster has no APIService", true},
-		"an old Kubernetes":         {func(p patient) { p["/version"] = `{"major":"1","minor":"34+","gitVersion":"v1.34.1"}` }, "Berth needs 1.35", true},
-		"no Berth":                  {func(p patient) { delete(p, "/apis/berth.hpc/v1alpha1") }, "-> install Berth", true},
-		"no JobSet":                 {func(p patient) { p["/apis/jobset.x-k8s.io/v1alpha2"] = `{"resources":[]}` }, "the cluster has no jobsets", true},
-		"no rights":                 {func(p patient) { p["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = `{"status":{}}` }, "you may not create batchjobs, delete batchjobs, list jobs, create operations", true},
+		"healthy":            {func(patient) {}, "ok       the clocks agree", false},
+		"no answer":          {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Unreachable, Message: "connection refused"} }, "wrong    the API server at https://k does not respond: connection refused", true},
+		"invalid credential": {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Expired, Message: "Unauthorized"} }, "rejected your credentials: Unauthorized", true},
+		"no APIService":      {func(p patient) { delete(p, wire.QueueRoot+"/clusterinfo") }, "the cluster has no APIService", true},
+		"an old Kubernetes":  {func(p patient) { p["/version"] = `{"major":"1","minor":"34+","gitVersion":"v1.34.1"}` }, "Berth needs 1.35", true},
+		"no Berth":           {func(p patient) { delete(p, "/apis/berth.hpc/v1alpha1") }, "-> install Berth", true},
+		"no JobSet":          {func(p patient) { p["/apis/jobset.x-k8s.io/v1alpha2"] = `{"resources":[]}` }, "the cluster has no jobsets", true},
+		"no rights":          {func(p patient) { p["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = `{"status":{}}` }, "you may not create batchjobs, delete batchjobs, list jobs, create operations", true},
 		"no queue": {func(p patient) {
 			p[wire.QueueRoot+"/clusterinfo"] = &kube.Error{Kind: kube.Unavailable, Message: "no endpoints"}
-		}, "the queue does not answer: no endpoints", true},
+		}, "the queue does not respond: no endpoints", true},
 		"no node": {func(p patient) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"DOWN","reason":"gone"}]}`
 		}, "none of 1 nodes can run jobs", true},
 		"a node is drained": {func(p patient) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE"},{"name":"n2","state":"IDLE","flags":["DRAIN"],"reason":"disk"}]}`
 		}, "warning  1 of 2 nodes are down or drained: n2 disk", false},
-		"refused": {func(p patient) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job from /work is refused: not shared", true},
+		"refused": {func(p patient) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
 		"no user": {func(p patient) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}
-		}, "you are no user of this cluster", true},
-		"no webhook":                    {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "jobs are not admitted: failed calling webhook", true},
+		}, "you are not a user of this cluster", true},
+		"no webhook":                    {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "admission of jobs fails: failed calling webhook", true},
 		"the login node sees addresses": {func(p patient) { login(p, "LoadBalancer", "Local", "{}") }, "ok       the login node sees its clients' addresses", false},
 		"the login node sees nodes": {func(p patient) { login(p, "NodePort", "Cluster", "proxyProtocolFrom: []") },
-			"warning  the login node takes nodes' addresses for its clients'", false},
+			"warning  the login node sees the addresses of nodes", false},
 		"the login node has a proxy": {func(p patient) { login(p, "LoadBalancer", "Cluster", "proxyProtocolFrom: [10.0.0.0/8]") }, "by the PROXY protocol from 10.0.0.0/8", false},
 		"the login node inside":      {func(p patient) { login(p, "ClusterIP", "", "{}") }, "for clients inside the cluster", false},
-		"the login node is unknown":  {func(p patient) { login(p, "NodePort", "Cluster", "[") }, "warning  the login node's configuration", false},
-		"another time":               {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock says 2026-01-02 03:05:05", true},
+		"the login node is unknown":  {func(p patient) { login(p, "NodePort", "Cluster", "[") }, "warning  cannot read the configuration of the login node", false},
+		"another time":               {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock is at 2026-01-02 03:05:05", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := healthy()

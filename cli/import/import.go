@@ -1,5 +1,5 @@
 // Package importer is berth import: it converts the configuration files of a Slurm site
-// to Berth's objects, as YAML, and reports what has no counterpart.
+// to Berth's objects, as YAML, and warns about what is not supported.
 package importer
 
 import (
@@ -35,34 +35,34 @@ func Commands(p *stdio.Process) []*cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "import SLURM.CONF",
-		Short: "Turn the configuration of a Slurm site into Berth's objects",
-		Long: `Turn the configuration of a Slurm site into Berth's objects, as YAML on the
-standard output: the Cluster, the Partitions, labels and annotations of the
-Nodes, and, from a file that sacctmgr dump wrote, Accounts and Users with their
-namespaces. Lines on the standard error say what has no counterpart here.
+		Short: "Convert the configuration of a Slurm site to Berth's objects",
+		Long: `Convert the configuration of a Slurm site to Berth's objects, printed as YAML: the
+Cluster, the Partitions, labels and annotations of the Nodes and, from the output
+of sacctmgr dump, Accounts and Users with their namespaces. Warnings on the
+standard error list the settings that Berth does not support.
 
-The objects of the nodes are to be applied to nodes that exist:
+Apply the output to a cluster whose nodes exist already:
   berth import slurm.conf --dump cluster.cfg > slurm.yaml
   kubectl apply --server-side -f slurm.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.gres, "gres", "", "gres.conf (default: beside slurm.conf, if there is one)")
-	f.StringVar(&o.dump, "dump", "", "file that sacctmgr dump wrote")
+	f.StringVar(&o.gres, "gres", "", "gres.conf (default: the one next to slurm.conf, if it exists)")
+	f.StringVar(&o.dump, "dump", "", "output of sacctmgr dump")
 	f.StringVar(
 		&o.passwd,
 		"passwd",
 		"/etc/passwd",
-		"numbers, folders and shells of the users, as getent passwd prints them",
+		"ids, home directories and shells of the users, in the format of passwd(5)",
 	)
-	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, as getent group prints them")
-	f.BoolVar(&o.values, "values", false, "print Cluster and Partitions as values of the chart, and nothing else")
-	f.BoolVar(&o.quiet, "quiet", false, "do not warn about what concerns only Slurm's own daemons")
+	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, in the format of group(5)")
+	f.BoolVar(&o.values, "values", false, "print only Cluster and Partitions, as values of the chart")
+	f.BoolVar(&o.quiet, "quiet", false, "do not mention parameters of Slurm's daemons")
 	return []*cobra.Command{c}
 }
 
-// run reads everything before it writes anything.
+// run prints the objects. It parses all files first, so that it prints nothing on errors.
 func run(p *stdio.Process, o *options, file string) error {
 	conf, err := slurmconf.Parse(file, p.ReadFile)
 	if err != nil {
@@ -85,11 +85,11 @@ func run(p *stdio.Process, o *options, file string) error {
 	}
 	warnings := conf.Warnings
 	if o.dump != "" {
-		more, said, err := people(p, o)
+		more, moreWarnings, err := users(p, o)
 		if err != nil {
 			return err
 		}
-		objects, warnings = append(objects, more...), append(warnings, said...)
+		objects, warnings = append(objects, more...), append(warnings, moreWarnings...)
 	}
 	var out bytes.Buffer
 	for i, x := range objects {
@@ -109,8 +109,7 @@ func run(p *stdio.Process, o *options, file string) error {
 	return nil
 }
 
-// printValues prints the chart's values for these objects; the chart adds image and
-// volumes.
+// printValues prints the cluster and its partitions as values of the chart.
 func printValues(p *stdio.Process, o *options, conf *slurmconf.Config) error {
 	partitions := map[string]any{}
 	for i := range conf.Partitions {
@@ -132,13 +131,13 @@ func unreadable(err error) error {
 	return slurmerr.Wrap(slurmerr.Refused, err, err.Error())
 }
 
-// readGRES parses the given gres.conf, or the one beside slurm.conf.
+// readGRES parses the gres.conf of --gres, or else the one next to slurm.conf, if any.
 func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config) error {
 	name := cmp.Or(o.gres, filepath.Join(filepath.Dir(file), "gres.conf"))
 	err := slurmconf.ParseGRES(name, p.ReadFile, conf)
-	var within *slurmconf.Error // a file that gres.conf includes, too
+	var inFile *slurmconf.Error // an error in a line, such as an include of a missing file
 	switch {
-	case err == nil, o.gres == "" && errors.Is(err, fs.ErrNotExist) && !errors.As(err, &within):
+	case err == nil, o.gres == "" && errors.Is(err, fs.ErrNotExist) && !errors.As(err, &inFile):
 		return nil
 	}
 	return unreadable(err)
@@ -163,7 +162,7 @@ func reportWarnings(p *stdio.Process, o *options, warnings []slurmconf.Warning) 
 	}
 }
 
-// meta is an object of Kubernetes as it is written.
+// meta is a Kubernetes object in the output.
 type meta struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -189,8 +188,8 @@ func cluster(conf *slurmconf.Config) meta {
 	return object("Cluster", v1alpha1.ClusterName, conf.Cluster)
 }
 
-// node returns the patch of a node: features as labels, geometry and state as
-// annotations.
+// node returns the labels and annotations of a node: labels for its features,
+// annotations for the rest.
 func node(n *slurmconf.Node) meta {
 	m := metadata{Name: n.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
 	for _, f := range n.Features {
@@ -217,8 +216,9 @@ func node(n *slurmconf.Node) meta {
 	return meta{APIVersion: "v1", Kind: "Node", Metadata: m}
 }
 
-// people parses the dump, with the system's data about its users.
-func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
+// users returns the accounts and users of the dump, with ids, home directories and groups
+// from the passwd and group files.
+func users(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 	data, err := p.ReadFile(o.dump)
 	if err != nil {
 		return nil, nil, unreadable(err)
@@ -229,7 +229,9 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 	}
 	var out []any
 	for i := range dump.Accounts {
-		out = append(out, object("Account", dump.Accounts[i].Name, dump.Accounts[i].Spec))
+		a := object("Account", dump.Accounts[i].Name, dump.Accounts[i].Spec)
+		a.Metadata.Annotations = dump.Accounts[i].Annotations
+		out = append(out, a)
 	}
 	known, err := readPasswd(p, o)
 	if err != nil {
@@ -244,7 +246,7 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 		entry, ok := known[u.Name]
 		if !ok {
 			warnings = append(warnings, slurmconf.Warning{File: o.passwd, Key: u.Name,
-				Text: "the user is in the dump and not here: its User is left out (its uid is not known)"})
+				Text: "user not found, so its uid is unknown; user ignored"})
 			continue
 		}
 		u.Spec.UID, u.Spec.GID, u.Spec.Home, u.Spec.Shell, u.Spec.Groups = entry.uid, entry.gid, entry.home,
@@ -259,20 +261,20 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 	return out, warnings, nil
 }
 
-// person has the system's data about a user.
-type person struct {
+// account has what passwd and group say about a user.
+type account struct {
 	uid, gid    int64
 	home, shell string
 	groups      []v1alpha1.Group
 }
 
-// readPasswd reads the passwd and group files.
-func readPasswd(p *stdio.Process, o *options) (map[string]*person, error) {
+// readPasswd parses the passwd and group files. It returns the users by name.
+func readPasswd(p *stdio.Process, o *options) (map[string]*account, error) {
 	data, err := p.ReadFile(o.passwd)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	out := map[string]*person{}
+	out := map[string]*account{}
 	for line := range strings.SplitSeq(string(data), "\n") {
 		f := strings.Split(line, ":")
 		if len(f) < 7 {
@@ -281,7 +283,7 @@ func readPasswd(p *stdio.Process, o *options) (map[string]*person, error) {
 		uid, err1 := strconv.ParseInt(f[2], 10, 64)
 		gid, err2 := strconv.ParseInt(f[3], 10, 64)
 		if err1 == nil && err2 == nil {
-			out[f[0]] = &person{uid: uid, gid: gid, home: f[5], shell: f[6]}
+			out[f[0]] = &account{uid: uid, gid: gid, home: f[5], shell: f[6]}
 		}
 	}
 	data, err = p.ReadFile(o.group)

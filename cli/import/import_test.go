@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 var files = map[string]string{
 	"/s/slurm.conf": "ClusterName=ref\nSlurmctldHost=h\nPrologSlurmctld=/x\nNodeName=n[1-2] CPUs=8 Sockets=2 CoresPerSocket=4 RealMemory=1000 Feature=fast,red\n" +
 		"PartitionName=debug Nodes=n[1-2] Default=YES MaxTime=30\n",
-	"/s/dump":   "Cluster - 'ref'\nParent - 'root'\nAccount - 'science':Fairshare=2\nParent - 'science'\nUser - 'anna':DefaultAccount='science'\nUser - 'gone':DefaultAccount='science'\n",
+	"/s/dump":   "Cluster - 'ref'\nParent - 'root'\nAccount - 'science':Fairshare=2\nAccount - 'Bio_Lab'\nParent - 'science'\nUser - 'anna':DefaultAccount='science'\nUser - 'gone':DefaultAccount='science'\n",
 	"/s/passwd": "anna:x:1001:100:Anna:/home/anna:/bin/zsh\n",
 	"/s/group":  "users:x:100:\nlab:x:200:anna,ben\n",
 }
@@ -48,15 +49,25 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := map[string]string{}
+	var accounts []string
 	for text := range strings.SplitSeq(out, "---\n") {
 		var o struct {
 			Kind     string
-			Metadata struct{ Name string }
+			Metadata struct {
+				Name        string
+				Annotations map[string]string
+			}
 		}
 		if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 			t.Fatal(err)
 		}
 		objects[o.Kind+" "+o.Metadata.Name] = text
+		if o.Kind == "Account" {
+			accounts = append(accounts, v1alpha1.UserName(o.Metadata.Name, o.Metadata.Annotations))
+		}
+	}
+	if want := []string{"science", "Bio_Lab"}; !slices.Equal(accounts, want) {
+		t.Errorf("accounts %q, want %q", accounts, want)
 	}
 	for _, want := range []string{"Cluster berth", "Partition debug", "Node n1", "Node n2", "Account science", "Namespace user-anna", "User anna"} {
 		if objects[want] == "" {
@@ -86,9 +97,9 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, objects["Node n1"])
 		}
 	}
-	for _, want := range []string{"PrologSlurmctld", "gone: the user is in the dump and not here", "1 more parameters are about"} {
+	for _, want := range []string{"PrologSlurmctld", "gone: user not found", "1 parameters of Slurm's daemons"} {
 		if !strings.Contains(errs, want) {
-			t.Errorf("%q is not said:\n%s", want, errs)
+			t.Errorf("%q is missing in:\n%s", want, errs)
 		}
 	}
 }

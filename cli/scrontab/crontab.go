@@ -13,12 +13,12 @@ type entry struct {
 	schedule string
 	cron     *value.Cron
 	command  string
-	options  []string // of the #SCRON lines in front of it
-	text     string   // its lines, including comments in front of it
+	options  []string // of the #SCRON lines before it
+	text     string   // its lines, including the comments before it
 }
 
 // parse parses a crontab: lines "MINUTE HOUR DAY MONTH WEEKDAY COMMAND" or "@daily
-// COMMAND", each with the options of the "#SCRON OPTIONS" lines in front of it.
+// COMMAND", each with the options of the "#SCRON OPTIONS" lines before it.
 func parse(text string) ([]entry, error) {
 	var out []entry
 	var e entry
@@ -53,7 +53,7 @@ func parse(text string) ([]entry, error) {
 	return out, nil
 }
 
-// cut splits a line behind its first words.
+// cut splits a line after the given number of words.
 func cut(line string, words int) (first, rest string) {
 	at := 0
 	for range words {

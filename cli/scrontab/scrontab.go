@@ -45,7 +45,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(files) > 1 {
-		return slurmerr.New(slurmerr.Refused, "one file at a time")
+		return slurmerr.New(slurmerr.Refused, "only one file can be given")
 	}
 	c, err := o.connect()
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *Options) edit(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // a leftover is harmless
+	defer os.Remove(f.Name()) //nolint:errcheck // only a temporary file remains
 	if _, err := f.WriteString(text); err != nil {
 		return "", err
 	}
@@ -164,7 +164,7 @@ func joined(err, more error) error {
 	if more == nil {
 		return err
 	}
-	return fmt.Errorf("%w; and its first jobs could not be taken back: %w", err, more)
+	return fmt.Errorf("%w; and the jobs submitted first could not be cancelled: %w", err, more)
 }
 
 func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.CronJob) error {

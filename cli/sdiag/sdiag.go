@@ -1,4 +1,4 @@
-// Package sdiag shows how the scheduler has been doing.
+// Package sdiag shows statistics of the scheduler.
 package sdiag
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what sdiag needs of a cluster.
+// Cluster is the access to a cluster that sdiag needs.
 type Cluster interface {
 	Statistics(ctx context.Context) (*status.Diag, error)
 	ResetStatistics(ctx context.Context) error
@@ -44,7 +44,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		o.p.LookupEnv,
 		o.p.Print,
 		o.p.Warn,
-	) // Slurm's, too, takes other words for nothing
+	) // Slurm's sdiag ignores other words, too
 	if v == nil || err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Accounting is what seff needs of a cluster.
+// Accounting is the access to a cluster that seff needs.
 type Accounting interface {
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 }
 
-// Options are what seff needs.
+// Options are the dependencies and options of seff.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Accounting, error)
@@ -139,7 +139,7 @@ func clock(seconds int64) string {
 	return fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 }
 
-// size is an amount of bytes with two digits, as seff shows it.
+// size formats a number of bytes with two decimals, as seff does.
 func size(bytes int64) string {
 	f, unit := float64(bytes)/1024, 0
 	for f >= 1024 && unit < 4 {

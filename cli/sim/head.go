@@ -8,12 +8,12 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// pinnedHead keeps the job that was at the head of the queue when it could not
-// start there, whatever is submitted later. Published schedules of orders
-// without backfill are made so (RLScheduler, SC'20).
+// pinnedHead keeps a job that could not start at the head of the queue at the head, even if
+// jobs with a higher priority are submitted later, as published evaluations of policies
+// without backfill do (RLScheduler, SC'20).
 type pinnedHead struct {
 	queue   planner
-	waiting []*backfill.Job // in the queue's order
+	waiting []*backfill.Job // in the order of the queue
 }
 
 // submit adds a job that was added to the queue.
@@ -24,7 +24,7 @@ func (h *pinnedHead) submit(j *backfill.Job) {
 	h.waiting = slices.Insert(h.waiting, i, j)
 }
 
-// started removes a job, which is at the head.
+// started removes a job that has started.
 func (h *pinnedHead) started(id int64) {
 	h.waiting = slices.DeleteFunc(h.waiting, func(j *backfill.Job) bool { return j.ID == id })
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// Size of a picture, in its own units.
+// Size of a picture, in SVG user units.
 const (
 	pictureWidth  = 1600
 	pictureHeight = 640
 	queueHeight   = 120
-	// mostDrawn bounds the file; of a longer trace the beginning is drawn.
-	mostDrawn = 20000
+	// maxDrawn is the maximum number of jobs in a picture: the first ones of the trace.
+	maxDrawn = 20000
 )
 
-// picture draws the schedule as SVG: time to the right, every processor a line,
-// every job a box; below them how many processors' worth of jobs waited.
+// picture draws the schedule as SVG, with time on the horizontal axis, processors on the
+// vertical axis and a box for each job. A graph below shows the number of processors that
+// pending jobs request.
 func picture(w io.Writer, machine []backfill.Node, done []*ran) error {
 	jobs := slices.SortedFunc(slices.Values(done), func(a, b *ran) int { return cmp.Compare(a.start, b.start) })
-	jobs = jobs[:min(len(jobs), mostDrawn)]
+	jobs = jobs[:min(len(jobs), maxDrawn)]
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -68,7 +69,7 @@ func picture(w io.Writer, machine []backfill.Node, done []*ran) error {
 	drawQueue(b, jobs, x)
 	fmt.Fprintf(
 		b,
-		`<text x="4" y="%d">%d s to %d s; above: processors, a colour for each user; below: processors that waiting jobs want</text>`+"\n</svg>\n",
+		`<text x="4" y="%d">%d s to %d s; above: processors, a colour for each user; below: processors that pending jobs request</text>`+"\n</svg>\n",
 		pictureHeight+queueHeight+22,
 		first,
 		last,

@@ -6,34 +6,31 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// policy is how a queue is ordered and planned.
+// policy is a scheduling policy.
 type policy struct {
-	help     string
 	planning backfill.Policy
 	// priority returns the priority of a job; nil: first come, first served.
 	priority func(*traceJob) int64
-	// pinHead: a job that could not start at the head of the queue stays there.
+	// pinHead: a job that could not start at the head of the queue remains at the head.
 	pinHead bool
 }
 
-// policies by name. The default is what the scheduler does.
+// policies has the policies by name.
 var policies = map[string]policy{
-	"default":      {help: "what the scheduler does", planning: backfill.DefaultPolicy()},
-	"fcfs":         {help: "first come, first served, nothing else", planning: backfill.FCFS()},
-	"easy":         {help: "backfill that delays no start of the first job", planning: backfill.EASY()},
-	"easy-sjbf":    {help: "the same, shortest job first among those backfilled", planning: backfill.SJBF()},
-	"conservative": {help: "backfill that delays no job", planning: backfill.Conservative()},
-	"sjf": {
-		help:     "shortest time limit first, no backfill",
-		planning: backfill.FCFS(),
-		pinHead:  true,
-		priority: shortest,
-	},
-	"f1": {
-		help:     "a learned mix of size, time limit and age, no backfill",
-		planning: backfill.FCFS(), pinHead: true, priority: f1,
-	},
+	"default": {planning: backfill.DefaultPolicy()}, // that of the scheduler
+	"fcfs":    {planning: backfill.FCFS()},
+	"easy":    {planning: backfill.EASY()},
+	// EASY with the shortest jobs backfilled first.
+	"easy-sjbf": {planning: backfill.SJBF()},
+	// Backfill that does not delay any job.
+	"conservative": {planning: backfill.Conservative()},
+	// Shortest time limit first, and a learned function, both without backfill.
+	"sjf": {planning: backfill.FCFS(), pinHead: true, priority: shortest},
+	"f1":  {planning: backfill.FCFS(), pinHead: true, priority: f1},
 }
+
+// policyNames are the names of the policies in the order of the documentation.
+var policyNames = []string{"default", "fcfs", "easy", "easy-sjbf", "conservative", "sjf", "f1"}
 
 func shortest(j *traceJob) int64 { return -j.estimate }
 

@@ -41,7 +41,7 @@ func (e *ending) Pop() any {
 	return last
 }
 
-// at returns the jobs that end at now. In a heap they are a connected part at the top.
+// at returns the jobs that end at now. In a heap, they are connected to the root.
 func (e ending) at(now int64) []*ran {
 	var out []*ran
 	var visit func(i int)
@@ -57,10 +57,10 @@ func (e ending) at(now int64) []*ran {
 	return out
 }
 
-// replay runs the jobs through the queue that the scheduler plans with. The
-// queue is planned after every event; of the events of one second arrivals come
-// first, then ends. Jobs that can never start are left out of the result. w
-// gives priorities; nil: those that ask returns are used.
+// replay simulates the jobs with the scheduler's queue and returns those that ran. The
+// queue is planned after every event; in each second, arrivals come before ends. Jobs that
+// can never start are not in the result. w computes priorities; if it is nil, they are
+// those that ask returns.
 func replay(
 	machine []backfill.Node,
 	pol policy,
@@ -103,7 +103,7 @@ type replayer struct {
 	weighing *weighing // nil: priorities do not change
 
 	jobs    []traceJob // by submission
-	next    int        // of jobs, the next one to be submitted
+	next    int        // index of the next job to be submitted
 	ran     []ran
 	running ending
 	done    []*ran
@@ -112,10 +112,10 @@ type replayer struct {
 	spareRunning spare[backfill.Running]
 }
 
-// spare is values that are not in use. A trace has many jobs and a queue few.
+// spare is a free list, as a trace has many jobs and the queue few at a time.
 type spare[T any] []*T
 
-// get returns one of the values, or a new one.
+// get returns a free value, or a new one.
 func (s *spare[T]) get() *T {
 	last := len(*s) - 1
 	if last < 0 {
@@ -128,7 +128,7 @@ func (s *spare[T]) get() *T {
 
 func (s *spare[T]) put(v *T) { *s = append(*s, v) }
 
-// newReplayer returns a replay of jobs, which are in the order of submission.
+// newReplayer returns a replay of jobs that are sorted by submission.
 func newReplayer(q planner, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) *replayer {
 	r := &replayer{
 		queue:    q,
@@ -154,7 +154,7 @@ func (r *replayer) nextEvent() int64 {
 
 // step replays the events of one second.
 func (r *replayer) step(now int64) {
-	// A job whose time limit is reached has ended when the second begins.
+	// A job whose time limit is reached in this second ends before it.
 	for _, j := range r.running.at(now) {
 		if j.limit == now {
 			r.finish(j)
@@ -212,7 +212,7 @@ func (r *replayer) plan(now int64) {
 	}
 }
 
-// start has a job hold what it was given.
+// start records the resources of a job that starts, and its end.
 func (r *replayer) start(d *backfill.Decision, now int64) {
 	j := &r.ran[d.ID]
 	j.start, j.end, j.nodes = now, now+j.run, d.Nodes

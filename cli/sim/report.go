@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// figures describe a replay, or one user's part of it.
+// figures are the statistics of a replay, or of one user's jobs.
 type figures struct {
 	User        *int64  `json:"user,omitempty"`
 	Jobs        int     `json:"jobs"`
@@ -35,8 +35,8 @@ type report struct {
 	Users []figures `json:"users,omitempty"`
 }
 
-// figuresOf returns the figures of the jobs on a machine of processors, between
-// the first submission and the last end. Quantiles are of the nearest rank.
+// figuresOf returns the statistics of jobs on a machine with the given number of
+// processors, from the first submission to the last end. Percentiles are nearest-rank.
 func figuresOf(done []*ran, processors int) figures {
 	f := figures{Jobs: len(done)}
 	if len(done) == 0 {
@@ -65,7 +65,7 @@ func figuresOf(done []*ran, processors int) figures {
 // rank returns the p-th percentile of sorted values.
 func rank(sorted []int64, p int) int64 { return sorted[(len(sorted)*p+99)/100-1] }
 
-// perUser returns the figures of each user, by number.
+// perUser returns the statistics of each user, ordered by the user's number.
 func perUser(done []*ran, processors int) []figures {
 	by := map[int64][]*ran{}
 	for _, r := range done {
@@ -81,7 +81,7 @@ func perUser(done []*ran, processors int) []figures {
 	return out
 }
 
-// row returns the figures as text, in the order of columns.
+// row returns the statistics as text, in the order of columns.
 func (f *figures) row() []string {
 	real := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 	return []string{

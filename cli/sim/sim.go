@@ -1,5 +1,5 @@
-// Package sim implements berth sim, which replays a workload trace through the
-// planner that the scheduler uses, and reports how the jobs fared.
+// Package sim implements berth sim, which simulates the scheduling of a workload trace
+// with the scheduler's planner and reports the results.
 package sim
 
 import (
@@ -30,18 +30,19 @@ type options struct {
 	users                              bool
 }
 
-// Commands returns berth's sub-commands for simulation.
+// Commands returns berth's subcommands for simulation.
 func Commands(p *stdio.Process) []*cobra.Command {
 	var o options
 	c := &cobra.Command{
 		Use:   "sim TRACE.swf",
-		Short: "Replay a workload through the planner and say how its jobs fare",
-		Long: `Replay a workload through the planner and say how its jobs fare.
+		Short: "Simulate the scheduling of a workload trace",
+		Long: `Simulate the scheduling of a workload trace with the scheduler's planner, and print
+statistics of waiting times, slowdowns and utilization.
 
-The trace is in the Standard Workload Format, gzip-compressed or not. Without
---machine the machine is as many processors as the trace's header says, any of
-which serves any job; with a slurm.conf it is that file's nodes. Jobs that ask
-for more than there is, or ran no time, are left out and counted.`,
+The trace is in the Standard Workload Format, optionally gzip-compressed. By
+default the machine is a pool with the number of processors in the trace's
+header; with --machine it has the nodes of a slurm.conf. Jobs that request more
+than the machine has, or that did not run, are skipped and counted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
 	}
@@ -52,34 +53,23 @@ for more than there is, or ran no time, are left out and counted.`,
 func (o *options) add(c *cobra.Command) {
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.policy, "policy", "default", "how to plan: "+strings.Join(policyNames(), ", "))
-	f.StringVar(&o.estimates, "estimates", "user", "time limits: user (as the trace has them) or actual (the run time)")
+	f.StringVar(&o.policy, "policy", "default", "scheduling policy: "+strings.Join(policyNames, ", "))
+	f.StringVar(&o.estimates, "estimates", "user", "time limits: user (as in the trace) or actual (the run times)")
 	f.StringVar(&o.format, "format", "text", "text, json or csv")
-	f.StringVar(&o.starts, "starts", "", "write each job's id, submission, start, end and processors to this `file`")
+	f.StringVar(&o.starts, "starts", "", "write the id, submission, start, end and processors of each job to this `file`")
 	f.StringVar(&o.picture, "picture", "", "draw the schedule as SVG into this `file`")
-	f.BoolVar(&o.users, "users", false, "figures for each user as well")
-	f.StringVar(&o.machine, "machine", "", "the machine, a slurm.conf `file`")
-	f.IntVar(&o.processors, "processors", 0, "processors of the machine, instead of the trace's MaxProcs")
-	f.IntVar(&o.addNodes, "add-nodes", 0, "what if the machine had so many nodes more, each like its first")
+	f.BoolVar(&o.users, "users", false, "also print the statistics of each user")
+	f.StringVar(&o.machine, "machine", "", "slurm.conf `file` with the nodes of the machine")
+	f.IntVar(&o.processors, "processors", 0, "number of processors of the machine (default: MaxProcs of the trace)")
+	f.IntVar(&o.addNodes, "add-nodes", 0, "add this number of nodes, each like the first one")
 	f.StringVar(
 		&o.weights,
 		"weights",
 		"",
-		"what if priorities came from these weights (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N) rather than from the order of submission",
+		"multifactor priorities with these weights instead of the order of submission (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N)",
 	)
-	f.IntVar(&o.first, "first", 0, "leave out so many jobs at the trace's beginning")
-	f.IntVar(&o.count, "count", 0, "replay no more than so many jobs")
-}
-
-func policyNames() []string {
-	names := make([]string, 0, len(policies))
-	for n := range policies {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(policies[a].help), len(policies[b].help)), cmp.Compare(a, b))
-	})
-	return names
+	f.IntVar(&o.first, "first", 0, "skip this number of jobs at the beginning of the trace")
+	f.IntVar(&o.count, "count", 0, "simulate at most this number of jobs")
 }
 
 // bad returns an error about the command line.
@@ -87,22 +77,22 @@ func bad(format string, args ...any) error { return slurmerr.Newf(slurmerr.Refus
 
 func (o *options) check() error {
 	if _, ok := policies[o.policy]; !ok {
-		return bad("there is no policy %q; there are %s", o.policy, strings.Join(policyNames(), ", "))
+		return bad("unknown policy %q; valid policies are %s", o.policy, strings.Join(policyNames, ", "))
 	}
 	if o.estimates != "user" && o.estimates != "actual" {
-		return bad("--estimates is user or actual, not %q", o.estimates)
+		return bad("invalid --estimates %q, expected user or actual", o.estimates)
 	}
 	if o.format != "text" && o.format != "json" && o.format != "csv" {
-		return bad("--format is text, json or csv, not %q", o.format)
+		return bad("invalid --format %q, expected text, json or csv", o.format)
 	}
 	if o.processors < 0 || o.addNodes < 0 || o.first < 0 || o.count < 0 {
-		return bad("--processors, --add-nodes, --first and --count are not negative")
+		return bad("--processors, --add-nodes, --first and --count must not be negative")
 	}
 	if o.weights != "" && policies[o.policy].priority != nil {
-		return bad("--policy %s and --weights both say who comes first; give one", o.policy)
+		return bad("--policy %s and --weights are mutually exclusive", o.policy)
 	}
 	if o.machine != "" && o.processors > 0 {
-		return bad("--machine and --processors both describe the machine; give one")
+		return bad("--machine and --processors are mutually exclusive")
 	}
 	return nil
 }
@@ -154,37 +144,37 @@ func open(p *stdio.Process, file string) (*trace, error) {
 	return t, nil
 }
 
-// build returns the nodes of the machine. Without --machine that is a single
-// node with all processors, of which a job uses any.
+// build returns the nodes of the machine. Without --machine, it is a single node with all
+// processors.
 func (o *options) build(p *stdio.Process, t *trace) ([]backfill.Node, error) {
 	if o.machine != "" {
 		return o.configured(p)
 	}
 	n := cmp.Or(o.processors, t.processors)
 	if n == 0 {
-		return nil, bad("the trace does not say how many processors there are (MaxProcs); use --processors")
+		return nil, bad("the trace does not have the number of processors (MaxProcs); use --processors")
 	}
 	if n += o.addNodes; n > 1<<24 {
-		return nil, bad("%d processors are more than can be simulated", n)
+		return nil, bad("too many processors (%d)", n)
 	}
 	return []backfill.Node{{Name: "machine", CPUs: n}}, nil
 }
 
-// configured returns the machine of a slurm.conf.
+// configured returns the nodes of a slurm.conf, in the order of their weights.
 func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	conf, err := slurmconf.Parse(o.machine, p.ReadFile)
 	if err != nil {
 		return nil, err
 	}
 	var out []backfill.Node
-	places := map[string]int{}
+	positions := map[string]int{}
 	for i := range conf.Nodes {
-		places[conf.Nodes[i].Name] = i
+		positions[conf.Nodes[i].Name] = i
 	}
 	slices.SortStableFunc(conf.Nodes, func(a, b slurmconf.Node) int { return max(1, a.Weight) - max(1, b.Weight) })
 	for _, n := range conf.Nodes {
 		b := backfill.Node{
-			Position:       places[n.Name],
+			Position:       positions[n.Name],
 			Name:           n.Name,
 			CPUs:           n.CPUs,
 			ThreadsPerCore: n.ThreadsPerCore,
@@ -208,7 +198,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	return out, nil
 }
 
-// simulate replays the trace on the machine.
+// simulate simulates the scheduling of the trace on the machine.
 func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, error) {
 	processors := 0
 	for i := range machine {
@@ -244,7 +234,7 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 	return r, done, nil
 }
 
-// asker returns a function that makes a pending job of a job of the trace.
+// asker returns a function that converts a job of the trace to a pending job.
 func (o *options) asker(pol policy, machine []backfill.Node) func(*traceJob) backfill.Job {
 	remembers := o.machine != "" && machine[0].Memory > 0
 	return func(j *traceJob) backfill.Job {

@@ -17,14 +17,14 @@ type traceJob struct {
 	run        int64 // seconds it ran, at most estimate
 	estimate   int64 // time limit, seconds
 	processors int
-	memory     int64 // KiB for each processor; 0: not known
+	memory     int64 // KiB per processor; 0: unknown
 	user       int64
 }
 
-// trace is a workload in the Standard Workload Format, without the jobs that
-// cannot be replayed.
+// trace is a workload in the Standard Workload Format, without jobs that cannot be
+// simulated.
 type trace struct {
-	processors int // MaxProcs, else MaxNodes of the header; 0: not in the header
+	processors int // MaxProcs or else MaxNodes of the header; 0: neither
 	jobs       []traceJob
 	dropped    int
 }
@@ -54,8 +54,8 @@ const (
 	swfFields = 18
 )
 
-// readTrace reads a trace, gzip-compressed or not. The error for a line that
-// cannot be understood is a *lineError.
+// readTrace reads a trace, optionally gzip-compressed. The error for an invalid line is a
+// *lineError.
 func readTrace(r io.Reader) (*trace, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
@@ -88,7 +88,7 @@ func readTrace(r io.Reader) (*trace, error) {
 	return t, nil
 }
 
-// header reads a comment such as "MaxProcs: 100".
+// header parses a comment such as "MaxProcs: 100".
 func (t *trace) header(comment string) {
 	key, value, _ := strings.Cut(comment, ":")
 	n, err := strconv.Atoi(strings.TrimSpace(value))
@@ -105,7 +105,7 @@ func (t *trace) header(comment string) {
 	}
 }
 
-var errFields = errors.New("a job has 18 fields")
+var errFields = errors.New("a job must have 18 fields")
 
 func readJob(line string) (traceJob, error) {
 	var v [swfFields]int64
@@ -135,8 +135,8 @@ func readJob(line string) (traceJob, error) {
 	return j, nil
 }
 
-// filter drops the jobs that cannot be replayed on that number of processors, and ends
-// the others at their estimate.
+// filter removes the jobs that cannot run on the given number of processors, and limits
+// the run times of the others to their estimates.
 func (t *trace) filter(processors int) {
 	kept := t.jobs[:0]
 	for _, j := range t.jobs {

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// weights of the factors of a job's priority, by sprio's names.
+// weights are the weights of the factors of a job's priority, by their names in sprio.
 type weights map[string]int64
 
 // factors are the names of the weights. A trace has no priorities of partitions
@@ -34,28 +34,28 @@ func parseWeights(text string) (weights, error) {
 		key, value, ok := strings.Cut(part, "=")
 		n, err := strconv.ParseInt(value, 10, 64)
 		if !ok || err != nil || n < 0 || n > highest {
-			return nil, fmt.Errorf("%q is no weight; say FACTOR=N, N a whole number from 0 to %d", part, int64(highest))
+			return nil, fmt.Errorf("invalid weight %q, expected FACTOR=N with N from 0 to %d", part, int64(highest))
 		}
 		if !slices.Contains(factors, key) {
-			return nil, fmt.Errorf("there is no weight %q; there are %s", key, strings.Join(factors, ", "))
+			return nil, fmt.Errorf("unknown factor %q; valid factors are %s", key, strings.Join(factors, ", "))
 		}
 		if had, twice := w[key]; twice {
-			return nil, fmt.Errorf("the weights contradict each other: %s is %d and %d", key, had, n)
+			return nil, fmt.Errorf("duplicate weight: %s is %d and %d", key, had, n)
 		}
 		w[key] = n
 		sum += n
 	}
 	switch {
 	case sum == 0:
-		return nil, fmt.Errorf("the weights %q are all zero and order nothing", text)
+		return nil, fmt.Errorf("all weights in %q are zero", text)
 	case w["age"]+w["fairshare"]+w["jobsize"] == 0:
 		return nil, fmt.Errorf(
-			"the weights %q order nothing: all jobs of a trace have one partition, QOS and association",
+			"the weights %q have no effect: all jobs of a trace have the same partition, QOS and association",
 			text,
 		)
 	case sum > highest:
 		return nil, fmt.Errorf(
-			"the weights %q add up to more than %d, the highest priority, at which all jobs are equal",
+			"the sum of the weights %q exceeds %d, the highest priority",
 			text,
 			int64(highest),
 		)
@@ -66,16 +66,15 @@ func parseWeights(text string) (weights, error) {
 // account is the account of all users of a trace, who have one share each.
 const account = "trace"
 
-// calcPeriod is how often priorities are computed, PriorityCalcPeriod's default
-// in seconds.
+// calcPeriod is the interval in seconds in which priorities are computed, the default of
+// PriorityCalcPeriod.
 const calcPeriod = 300
 
-// weighing computes the priorities that the scheduler would give to jobs, in the
-// course of a replay.
+// weighing computes the priorities of the scheduler during a replay.
 type weighing struct {
 	weights    weights
 	processors int
-	now, last  int64             // last: when all priorities were computed last
+	now, last  int64             // last: time of the latest computation of all priorities
 	usage      map[int64]float64 // of each user, decayed, in processor-seconds
 	busy       map[int64]int64   // processors that each user has now
 	factors    *priority.Multifactor
@@ -136,7 +135,7 @@ func key(user int64) status.AssociationKey {
 	return status.AssociationKey{Account: account, User: strconv.FormatInt(user, 10)}
 }
 
-// of returns the job's priority; the size of a job is its part of the processors.
+// of returns the job's priority. The size of a job is its share of the processors.
 func (w *weighing) of(j *traceJob) int64 {
 	k := key(j.user)
 	return w.factors.Of(j.id, &priority.Job{Account: k.Account, User: k.User, Since: j.submit,

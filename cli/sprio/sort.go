@@ -11,11 +11,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// sortLetters are the columns that -S takes.
+// sortLetters are the columns that -S accepts.
 const sortLetters = "iaAcfFjJNpPqQrtTuyY"
 
-// sorted sorts by -S: letters of columns, behind - from the highest down. Equal
-// jobs stay in the order of their ids.
+// sorted sorts items by the value of -S: letters of columns, each in descending order if
+// a - comes before it. Equal jobs remain in the order of their ids.
 func sorted(items []status.Priority, spec string, s *format.Settings) error {
 	slices.SortStableFunc(items, func(a, b status.Priority) int { return cmp.Compare(a.ID, b.ID) })
 	keys := strings.FieldsFunc(spec, func(r rune) bool { return r == ',' })

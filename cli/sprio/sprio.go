@@ -1,4 +1,4 @@
-// Package sprio shows how the priorities of pending jobs come about.
+// Package sprio shows the factors of the priorities of pending jobs.
 package sprio
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what sprio needs of a cluster.
+// Cluster is the access to a cluster that sprio needs.
 type Cluster interface {
 	Priorities(ctx context.Context, f jobs.PriorityFilter) (*status.PriorityList, error)
 	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
@@ -143,7 +143,7 @@ func run(ctx context.Context, o *Options) error {
 	return o.show(list, s)
 }
 
-// known refuses users that the cluster does not have.
+// known returns an error for users that the cluster does not have.
 func (o *Options) known(ctx context.Context, c Cluster) error {
 	if len(o.filter.Users) == 0 {
 		return nil

@@ -48,7 +48,7 @@ func (f *filter) set(v *option.Values) (err error) {
 	return nil
 }
 
-// ids parses job ids; the server parses 12_[1-3]. As in Slurm, text behind the number is
+// ids parses job ids; the server parses 12_[1-3]. As in Slurm, text after the number is
 // ignored unless it is a task or component.
 func ids(list []string) ([]string, error) {
 	var out []string

@@ -35,7 +35,7 @@ func jobLetter(c byte) bool {
 	return strings.IndexByte(unsortable, c) < 0 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
 }
 
-// head returns the lines in front of a list that was read at the given time: the time, the
+// head returns the lines before a list that was read at the given time: the time, the
 // number of records, the cluster, the headers. As in Slurm, an invalid order is an error at
 // this point.
 func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte, read int64, records int) ([]byte, error) {

@@ -116,7 +116,7 @@ func run(ctx context.Context, o *Options) error {
 	return o.p.Repeat(ctx, o.every, func() error { return list(ctx, o, queue) })
 }
 
-// checkNodes refuses nodes that the cluster does not have.
+// checkNodes returns an error for nodes that the cluster does not have.
 func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 	if len(o.filter.Nodes) == 0 {
 		return nil

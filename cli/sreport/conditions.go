@@ -75,8 +75,8 @@ func conditionsOf(kind string) conditions {
 	}...)
 }
 
-// parseConditions reads what follows the name of a report. A condition that is
-// not known is reported and makes the command fail after the report.
+// parseConditions parses the words after the name of a report. An unknown condition is
+// printed, and makes the command fail after the report.
 func (o *Options) parseConditions(words []string) error {
 	now := o.p.Now()
 	y, m, d := now.Date()
@@ -119,8 +119,8 @@ func appendAccounts(o *Options, p keyvalue.Pair) error {
 	return nil
 }
 
-// instantIn returns a setter that parses a time. A value that is no time is
-// reported and leaves the default, as in Slurm.
+// instantIn returns a setter that parses a time. As in Slurm, an invalid time is printed
+// and ignored.
 func instantIn(field func(*Options) *time.Time) func(*Options, keyvalue.Pair) error {
 	return func(o *Options, p keyvalue.Pair) error {
 		t, err := value.PastInstant(p.Value, o.p.Now())

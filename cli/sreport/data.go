@@ -16,13 +16,13 @@ type data struct {
 	seconds int64             // from the start to the end of the report
 	parents map[string]string // of accounts
 
-	// Of reports on reservations alone.
+	// Only for reports on reservations.
 	reservations []status.Reservation
 	records      []status.Record
 }
 
-// read reads the usage and the accounts from the cluster, of a report on
-// reservations also those and the jobs that ran in them.
+// read reads the usage and the accounts from the cluster and, for a report on
+// reservations, the reservations and the jobs that ran in them.
 func (o *Options) read(ctx context.Context) (*data, error) {
 	c, err := o.connect()
 	if err != nil {

@@ -49,8 +49,8 @@ func (o *Options) amountWidth() int {
 	return 8
 }
 
-// columnNames are the names of columns that are typed otherwise than they are
-// shown, with the least number of letters.
+// columnNames maps names that users give to names of columns in the output, with the
+// minimum length of an abbreviation.
 var columnNames = []struct {
 	typed string
 	least int
@@ -60,7 +60,7 @@ var columnNames = []struct {
 	{"planneddown", 2, "PLND Down"}, {"reserved", 3, "Planned"}, {"overcommitted", 1, "Over Comm"},
 }
 
-// shownNames replaces names of columns that were typed by those that are shown.
+// shownNames replaces given names of columns by those of the output.
 func shownNames(text string) string {
 	items := strings.Split(text, ",")
 	for i, item := range items {
@@ -77,8 +77,8 @@ func shownNames(text string) string {
 	return strings.Join(items, ",")
 }
 
-// selectColumns returns the columns of table that format= names. One that does
-// not exist is reported and left out.
+// selectColumns returns the columns of table that format= names. Unknown
+// names are printed and ignored.
 func (o *Options) selectColumns(table []format.Field) (at []int, selected []format.Field) {
 	for item := range strings.SplitSeq(o.format, ",") {
 		i, f, bad := format.ParseFields(table, shownNames(item))
@@ -92,8 +92,8 @@ func (o *Options) selectColumns(table []format.Field) (at []int, selected []form
 	return at, selected
 }
 
-// print prints rows, which are values by the names of columns: those columns
-// that format= selects, or the usual ones.
+// print prints rows, which are maps from the name of a column to its value, with the
+// columns of format= or else the usual ones.
 func (o *Options) print(table []format.Field, usual string, rows []map[string]string) error {
 	var at []int
 	var selected []format.Field

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// readReservations reads the records of the jobs that ran. The reservations are
-// those that the database has stored, or the present ones if it stores none.
+// readReservations reads the records of the jobs that ran, and the reservations: those in
+// the database, or the present ones if it has none.
 func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) error {
 	d.reservations = d.Reservations
 	if d.reservations == nil {
@@ -116,8 +116,7 @@ func amountOf(list, tres string) int64 {
 	return 0
 }
 
-// overlap returns how many of the seconds from start to end lie between from
-// and to.
+// overlap returns the number of seconds from start to end that are between from and to.
 func overlap(start, end int64, from, to time.Time) int64 {
 	return max(0, min(end, to.Unix())-max(start, from.Unix()))
 }

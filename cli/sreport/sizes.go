@@ -38,8 +38,8 @@ func (o *Options) sizesByWCKey(d *data) error {
 	}})
 }
 
-// sizesByAccountAndWCKey has a row for each account and wckey; jobs without a
-// wckey count in none.
+// sizesByAccountAndWCKey prints a row for each account and wckey. It does not count jobs
+// without a wckey.
 func (o *Options) sizesByAccountAndWCKey(d *data) error {
 	return o.sizes(d, &sizeReport{"Job Sizes", "Account", 20, func(u *status.Usage) []string {
 		if u.WCKey == "" {

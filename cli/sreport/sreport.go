@@ -1,5 +1,4 @@
-// Package sreport reports what was used: by accounts, users and jobs, and of
-// the whole cluster.
+// Package sreport reports the usage of accounts, users, jobs and the whole cluster.
 package sreport
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Accounting is what sreport reads of a cluster.
+// Accounting is the access to a cluster that sreport needs.
 type Accounting interface {
 	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
 	Associations(ctx context.Context) (*status.AcctState, error)
@@ -115,8 +114,7 @@ func isQuit(word string) bool {
 	return keyvalue.Abbreviates(word, "quit", 4) || keyvalue.Abbreviates(word, "exit", 1)
 }
 
-// command prints a report, or carries out one of the words that set how reports
-// look.
+// command prints a report, or changes a setting of the reports that follow.
 func (o *Options) command(ctx context.Context, words []string) error {
 	abbreviates := func(name string, least int) bool { return keyvalue.Abbreviates(words[0], name, least) }
 	switch word := words[0]; {

@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// unit is how amounts are shown.
+// unit is a format of amounts.
 type unit struct {
 	name    string // "Minutes"
 	seconds float64
@@ -59,8 +59,8 @@ func (u unit) show(amount, total int64) string {
 	return number
 }
 
-// setUnit selects a unit by its name or a prefix of it. A name that is not known
-// is reported and leaves the unit as it is, as in Slurm.
+// setUnit selects a unit by its name or a prefix of it. As in Slurm, an unknown name is
+// printed and ignored.
 func (o *Options) setUnit(name string) {
 	var found *unit
 	for i := range units {

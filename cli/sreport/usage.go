@@ -31,7 +31,7 @@ func (o *Options) usageTable() []format.Field {
 	}
 }
 
-// usualColumns appends to front the columns of usage as in Slurm: the name of the TRES
+// usualColumns appends the columns of usage to front, as in Slurm: the name of the TRES
 // if more than CPU is requested, otherwise energy, which is not measured here.
 func (o *Options) usualColumns(front string, withEnergy bool) string {
 	switch {
@@ -84,7 +84,7 @@ func addTRES(total, from map[string]int64) map[string]int64 {
 // used reports whether there is any usage that Slurm's reports count.
 func used(tres map[string]int64) bool { return tres["cpu"]+tres["mem"]+tres["node"] > 0 }
 
-// accountUsage is what accounts used with those below them, and the users of
+// accountUsage is the usage of accounts, including those below them, and of the users of
 // each account.
 type accountUsage struct {
 	accounts map[string]map[string]int64
@@ -144,8 +144,8 @@ func inTreeOrder(d *data, totals map[string]map[string]int64) []string {
 	return accounts
 }
 
-// sumByUser returns the sums of each user and what else key distinguishes, the
-// users with most CPU time first.
+// sumByUser returns the usage by user and key. The users with the most CPU time come
+// first.
 func (o *Options) sumByUser(d *data, key func(*status.Usage) string) []status.Usage {
 	type userKey struct{ user, key string }
 	sums := map[userKey]*status.Usage{}
@@ -185,7 +185,7 @@ func byAccount(u *status.Usage) string { return u.Account }
 
 func byWCKey(u *status.Usage) string { return u.WCKey }
 
-// sumByWCKey is sumByUser by wckeys; usage without one is left out.
+// sumByWCKey returns the usage by user and wckey, without usage that has no wckey.
 func (o *Options) sumByWCKey(d *data) []status.Usage {
 	return slices.DeleteFunc(o.sumByUser(d, byWCKey), func(u status.Usage) bool { return u.WCKey == "" })
 }

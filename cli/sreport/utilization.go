@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 )
 
-// utilization reports how the capacity of the cluster was used. Where the
-// database has no events of the cluster, that is its present capacity.
+// utilization reports how the capacity of the cluster was used. Without events of the
+// cluster in the database, it uses the present capacity.
 func (o *Options) utilization(d *data) error {
 	if err := o.printTitle("Cluster Utilization", o.usageUnit(), false); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// checkGID refuses --gid for a step of an existing job, which runs with the job's
-// group.
+// checkGID returns an error if --gid is given for a step of an existing job, which runs
+// with the job's group.
 func (o *Options) checkGID(p *option.Parsed) error {
 	switch {
 	case !p.Has("gid") || p.Step.JobID == 0:
@@ -17,5 +17,5 @@ func (o *Options) checkGID(p *option.Parsed) error {
 	if _, _, ok := o.p.Group(p.Client.AsGroup); !ok {
 		return slurmerr.New(slurmerr.BadValue, "Invalid --gid specification")
 	}
-	return slurmerr.New(slurmerr.Refused, "--gid is not possible here: a step's group is its job's")
+	return slurmerr.New(slurmerr.Refused, "--gid is not possible here: a step runs with the group of its job")
 }

@@ -77,7 +77,7 @@ func (o *Options) reportFromEnv(suffix string) {
 		o.p.Env("SLURM_JOB_ID"+suffix), len(names), nodes, eachCounted(cpus))
 }
 
-// eachCounted returns counts such as 2(x3),1 with the number of nodes behind each.
+// eachCounted returns counts such as 2(x3),1 with the number of nodes after each.
 func eachCounted(folded string) string {
 	counts := strings.Split(folded, ",")
 	for i, c := range counts {

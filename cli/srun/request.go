@@ -75,7 +75,7 @@ func (r *run) prepare() error {
 	r.req.TasksPerGPU = p.Job.Shape.TasksPerGPU
 	switch n := r.req.TasksPerGPU; {
 	case p.Step.GPUBind != "":
-	case n > 0: // so many tasks share each GPU (srun(1), --ntasks-per-tres)
+	case n > 0: // n tasks share each GPU (srun(1), --ntasks-per-tres)
 		r.req.Command.GPUBind = "single:" + strconv.Itoa(int(n))
 	case p.Step.TaskSharing: // --gpus-per-task does not divide the GPUs
 		r.req.Command.GPUBind = "closest"

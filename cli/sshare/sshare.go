@@ -15,13 +15,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what sshare needs of a cluster.
+// Cluster is the access to a cluster that sshare needs.
 type Cluster interface {
 	Shares(ctx context.Context) (*status.ShareList, error)
 	User() string
 }
 
-// Options are what sshare needs.
+// Options are the dependencies and options of sshare.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
@@ -33,7 +33,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
 
-// fields are sshare's, with Slurm's widths.
+// fields are the columns of sshare, with Slurm's widths.
 var fields = []format.Field{
 	{
 		Name:  "Account",
@@ -132,7 +132,7 @@ func helpFormat() string {
 	return b.String()
 }
 
-// reportRequest prints the users and accounts of which the shares are shown.
+// reportRequest prints the users and accounts whose shares are shown.
 func (o *Options) reportRequest(v *option.Values, c Cluster) {
 	for _, list := range []struct {
 		title string
@@ -246,7 +246,7 @@ func levelFS(s *status.Share) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }
 
-// tres lists amounts in Slurm's order; the usual ones even when there are none.
+// tres lists amounts in Slurm's order; usual: the TRES of every cluster even if they are 0.
 func tres(m map[string]int64, usual bool) string {
 	var out []string
 	seen := map[string]bool{}

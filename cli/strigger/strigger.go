@@ -46,7 +46,7 @@ func (o *Options) Run(_ context.Context, args []string) error {
 		return &slurmerr.Error{Before: []string{"slurm_clear_trigger: No such process"}, Code: 1}
 	}
 	return slurmerr.New(slurmerr.Refused,
-		"triggers are not possible here: no process of the cluster runs programs of its users").
+		"triggers are not possible here: the cluster runs programs of users only in jobs").
 		Hint(
 			"when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED",
 		).

@@ -21,10 +21,10 @@ const program = "berth-translate"
 func Commands(p *stdio.Process) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:   "translate [SBATCH OPTIONS] [SCRIPT [ARGUMENTS]]",
-		Short: "Print the Kubernetes objects that a batch script becomes",
-		Long: `Print the Kubernetes objects that a batch script becomes: the PodGroup and the
-JobSet, as YAML. Options are those of sbatch. No cluster is asked: the job gets
-the number 1, nodes called node-1, node-2 and so on, and the defaults of a new
+		Short: "Print the Kubernetes objects of a batch script",
+		Long: `Print the Kubernetes objects of a batch script: the PodGroup and the JobSet, as
+YAML. The options are those of sbatch. No cluster is needed: the job has the id
+1, runs on nodes called node-1, node-2 and so on, and has the defaults of a new
 cluster.`,
 		DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,5 +54,5 @@ func run(p *stdio.Process, args []string) error {
 		return &slurmerr.Error{Code: exit.ExitCode()}
 	}
 	return slurmerr.Wrap(slurmerr.Internal, err, "cannot run "+program+": "+err.Error()).
-		Hint("it is installed as %s; make build puts it there", path)
+		Hint("it should be at %s; `make build` builds it", path)
 }

@@ -30,17 +30,17 @@ func Commands(p *stdio.Process) []*cobra.Command {
 	var o options.Options
 	up := &cobra.Command{
 		Use:   "up",
-		Short: "Start a cluster on this machine and wait until it takes jobs",
-		Long: `Start a cluster on this machine and wait until it takes jobs.
+		Short: "Start a cluster on this machine and wait until it accepts jobs",
+		Long: `Start a cluster on this machine and wait until it accepts jobs.
 
 One process runs Kubernetes' control plane, the scheduler and a number of
-process nodes, whose pods are processes of this machine. No root is needed; as
-root, --user makes other users of the machine users of the cluster. The state
-survives berth down. The commands find the cluster by themselves.`,
+process nodes, whose pods are processes of this machine. Root is not required;
+as root, --user adds users of the machine to the cluster. The state survives
+berth down. The commands find the cluster without further configuration.`,
 	}
 	o.AddRun(up.Flags())
-	down := &cobra.Command{Use: "down", Short: "End the cluster on this machine; its state stays"}
-	status := &cobra.Command{Use: "status", Short: "Say whether a cluster runs on this machine"}
+	down := &cobra.Command{Use: "down", Short: "Stop the cluster on this machine and keep its state"}
+	status := &cobra.Command{Use: "status", Short: "Print whether a cluster runs on this machine"}
 	for _, c := range []*cobra.Command{down, status} {
 		o.AddState(c.Flags())
 	}

@@ -37,9 +37,9 @@ func patience(p *stdio.Process) time.Duration {
 
 const envTimeout = "BERTH_COMP_TIMEOUT"
 
-// Own completes the command line of berth itself: the words behind its name, of which the
-// last one is at the cursor.
-type Own func(words []string) []completion.Item
+// OwnCompleter completes the command line of berth itself. words are the words after its
+// name; the last one is at the cursor.
+type OwnCompleter func(words []string) []completion.Item
 
 // Run handles one request. slurm reports whether a name is a command of Slurm; own may be
 // nil.
@@ -98,7 +98,7 @@ func (q *query) answer(ctx context.Context, shell string, args []string) string 
 }
 
 // complete completes a command line, of which the last word is at the cursor. skipped is
-// the number of words in front of the command's name.
+// the number of words before the command's name.
 func (q *query) complete(ctx context.Context, words []string) (a completion.Answer, skipped int) {
 	name := path.Base(words[0])
 	if !q.slurm(name) {
@@ -139,7 +139,7 @@ var fallbacks = map[completion.Fallback]string{
 	completion.Command: "command",
 }
 
-// header returns the first line of the output: directives and then, each behind a tab,
+// header returns the first line of the output: directives and then, each after a tab,
 // the part of the word at the cursor that is not a file name, and the index of the word
 // at which another command starts.
 func header(a *completion.Answer) string {
@@ -204,7 +204,7 @@ func (q *query) bash(ctx context.Context, line, breaks, kind string) string {
 	return b.String()
 }
 
-// assignment reports whether a word in front of the command sets a variable.
+// assignment reports whether a word before the command sets a variable.
 func assignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	return ok && name != "" &&

@@ -78,17 +78,17 @@ func notes(j *job.Job) []string {
 		out = append(
 			out,
 			fmt.Sprintf(
-				"these are the objects of task %d; the other %d tasks get the like",
+				"these are the objects of task %d; those of the other %d tasks are similar",
 				a.Indexes[0],
 				len(a.Indexes)-1,
 			),
 		)
 	}
 	if j.Placement.Exclusive == "node" {
-		out = append(out, "--exclusive: the job gets all CPUs of its nodes, which are not known here")
+		out = append(out, "--exclusive: the job gets all CPUs of its nodes, whose number depends on the cluster")
 	}
 	if m := j.Shape.MemPerNode; m != nil && *m == 0 {
-		out = append(out, "--mem=0: the job gets all memory of its nodes, which is not known here")
+		out = append(out, "--mem=0: the job gets all memory of its nodes, whose size depends on the cluster")
 	}
 	return out
 }
