@@ -52,8 +52,8 @@ type Result struct {
 	Foreign string
 }
 
-// Check refuses a text that Slurm does not accept as a batch script: an empty
-// text, a first line without #!, NUL bytes, DOS line breaks.
+// Check returns an error for a text that Slurm does not accept as a batch script: an
+// empty text, a first line without #!, NUL bytes, DOS line breaks.
 func Check(script []byte) error {
 	switch {
 	case len(script) == 0:

@@ -73,7 +73,7 @@ func fitField(b []byte, start int, f *Field) []byte {
 }
 
 // ParseFields parses a format such as "jobid,user%20,state%-10": names of the table
-// or prefixes of them, in either case. The number behind % is the width; a negative
+// or prefixes of them, in either case. The number after % is the width; a negative
 // one means left-justified. bad is the first name that is not in the table.
 func ParseFields(table []Field, text string) (at []int, fields []Field, bad string) {
 	for item := range strings.SplitSeq(text, ",") {

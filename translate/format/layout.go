@@ -34,10 +34,10 @@ type Column[R any] struct {
 	Fields []string // JSON names of the row's fields that Append reads
 	// Append appends the value of row to b.
 	Append func(b []byte, row *R, s *Settings) []byte
-	// Whole values are not truncated if they are right-justified (durations and
-	// node lists in squeue), except words in their place (UNLIMITED, a reason).
-	// WholeHeader: the header is not truncated either.
-	Whole, WholeHeader bool
+	// Untruncated: right-justified values are not truncated (durations and
+	// node lists in squeue), except UNLIMITED and reasons.
+	// UntruncatedHeader: the header is not truncated either.
+	Untruncated, UntruncatedHeader bool
 	// Suffix, if not 0, is a last character that a truncated value keeps.
 	Suffix byte
 	// Left columns are left-justified even if the width has a dot.
@@ -51,9 +51,9 @@ type Column[R any] struct {
 	Missing func(row *R) bool
 }
 
-// whole reports whether a right-justified value must not be truncated.
-func (c *Column[R]) whole(value []byte) bool {
-	return c.Whole && string(value) != "UNLIMITED" && value[0] != '('
+// untruncated reports whether a right-justified value must not be truncated.
+func (c *Column[R]) untruncated(value []byte) bool {
+	return c.Untruncated && string(value) != "UNLIMITED" && value[0] != '('
 }
 
 // Cell is a column in a layout, or a piece of fixed text.
@@ -75,7 +75,7 @@ func (l Layout[R]) AppendHeader(b []byte) []byte {
 		if c.Column != nil {
 			start := len(b)
 			b = append(b, c.Column.Header...)
-			if !c.Column.WholeHeader || !c.Right || len(c.Column.Header) <= c.Width {
+			if !c.Column.UntruncatedHeader || !c.Right || len(c.Column.Header) <= c.Width {
 				b = fit(b, start, c.Width, c.Right)
 			}
 		}
@@ -93,7 +93,7 @@ func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 			start := len(b)
 			b = c.Column.Append(b, row, s)
 			b = escapeFrom(b, start)
-			if c.Right && len(b)-start > c.Width && c.Column.whole(b[start:]) {
+			if c.Right && len(b)-start > c.Width && c.Column.untruncated(b[start:]) {
 				b = append(b, c.Text...)
 				continue
 			}

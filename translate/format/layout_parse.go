@@ -25,7 +25,7 @@ func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []s
 	for more {
 		var piece string
 		if piece, rest, more = strings.Cut(rest, "%"); piece == "" {
-			continue // empty between two % signs, or behind the last one
+			continue // empty between two % signs, or after the last one
 		}
 		cell, letter := parseCell(columns, piece)
 		if cell.Column == nil {
@@ -70,14 +70,14 @@ func (c *Cell[R]) setWidth(text string) {
 	}
 }
 
-// allLetters returns the columns that have a letter, lower case first, with bars
-// behind them.
+// allLetters returns the columns that have a letter, lower case first, each followed
+// by a bar.
 func allLetters[R any](columns []Column[R]) Layout[R] {
 	var l Layout[R]
 	for i := range columns {
 		if columns[i].Letter != 0 {
 			bar := "|"
-			if columns[i].Letter == 'Z' { // no bar behind the last column of squeue; squeue -s has no Z
+			if columns[i].Letter == 'Z' { // no bar after the last column of squeue; squeue -s has no Z
 				bar = ""
 			}
 			l = append(l, Cell[R]{Column: &columns[i], Text: bar})

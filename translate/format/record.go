@@ -9,9 +9,9 @@ import (
 // Record is the description of an object as scontrol prints it: lines of Key=value
 // pairs.
 type Record struct {
-	lines  [][]string
-	indent string // of the lines after the first; empty: three blanks
-	tight  bool   // without an empty line behind it
+	lines   [][]string
+	indent  string // of the lines after the first; empty: three blanks
+	compact bool   // no empty line after it
 }
 
 // line adds a line of formatted pairs.
@@ -30,7 +30,7 @@ func (r *Record) Append(b []byte, oneLine bool) []byte {
 		}
 		b = append(b, strings.Join(pairs, " ")...)
 	}
-	if oneLine || r.tight {
+	if oneLine || r.compact {
 		return append(b, '\n')
 	}
 	return append(b, "\n\n"...)

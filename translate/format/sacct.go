@@ -206,8 +206,8 @@ func acctNodes(r *AcctRow) int32 {
 	return r.Job.Nodes
 }
 
-// exitText returns the exit code and signal as sacct shows them. From codes of 128
-// or more, by which a shell reports signals, 128 is subtracted.
+// exitText returns the exit code and signal as sacct shows them. It subtracts 128 from
+// codes of 128 or more, by which a shell reports signals.
 func exitText(code, signal int32) string {
 	if code >= 128 {
 		code -= 128

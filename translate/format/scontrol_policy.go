@@ -56,7 +56,7 @@ func shownFlags(v *status.Reservation) []string {
 
 // LicenseRecord returns the record of a license in scontrol show licenses.
 func LicenseRecord(l *status.License) *Record {
-	r := &Record{indent: "    ", tight: true}
+	r := &Record{indent: "    ", compact: true}
 	r.line(pair("LicenseName", l.Name))
 	r.line("Total="+itoa(l.Total), "Used="+itoa(l.Used), "Free="+itoa(max(0, l.Total-l.Used)),
 		"Reserved="+itoa(l.Reserved), "Remote=no")

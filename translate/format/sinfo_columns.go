@@ -12,8 +12,8 @@ import (
 // NodeColumns are the columns of sinfo.
 var NodeColumns = columnsOf(nodeColumns)
 
-// ParseNodeLetters is ParseLetters for NodeColumns. For "%all" sinfo also puts a
-// blank behind the columns of upper-case letters.
+// ParseNodeLetters is ParseLetters for NodeColumns. For "%all" sinfo also adds a
+// blank after the columns of upper-case letters.
 func ParseNodeLetters(text string) (l Layout[NodeGroup], bad []string) {
 	l, bad = ParseLetters(NodeColumns, text)
 	if strings.HasSuffix(text, "%all") && strings.Count(text, "%") == 1 {
@@ -102,9 +102,9 @@ func constantNodeColumn(letter byte, name, header, value string) NodeColumn {
 	})
 }
 
-// uncutHeader marks a column whose right-justified header is not truncated.
-func uncutHeader(c NodeColumn) NodeColumn {
-	c.WholeHeader = true
+// untruncatedHeader marks a column whose right-justified header is not truncated.
+func untruncatedHeader(c NodeColumn) NodeColumn {
+	c.UntruncatedHeader = true
 	return c
 }
 
@@ -273,7 +273,7 @@ func stateColumns() []NodeColumn {
 			}
 			return append(b, "Unknown"...)
 		}),
-		uncutHeader(column(aggregate, 'N', "NodeList", "NODELIST",
+		untruncatedHeader(column(aggregate, 'N', "NodeList", "NODELIST",
 			func(b []byte, g *NodeGroup, _ *Settings) []byte { return append(b, g.names()...) })),
 		nodeColumn('t', "StateCompact", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, true) }),
 		nodeColumn('T', "StateLong", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, false) }),
@@ -298,9 +298,9 @@ func hardwareColumns() []NodeColumn {
 		nodeColumn('f', "Features", "AVAIL_FEATURES", "(null)", features),
 		nodeColumn('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
 		minimumColumn('m', "Memory", "MEMORY", func(n *status.Node) int64 { return n.Memory }),
-		uncutHeader(nodeColumn('n', "NodeHost", "HOSTNAMES", "",
+		untruncatedHeader(nodeColumn('n', "NodeHost", "HOSTNAMES", "",
 			func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
-		uncutHeader(nodeColumn('o', "NodeAddr", "NODE_ADDR", "", func(n *status.Node) string { return n.Address })),
+		untruncatedHeader(nodeColumn('o', "NodeAddr", "NODE_ADDR", "", func(n *status.Node) string { return n.Address })),
 		rangeColumn('O', "CPUsLoad", "CPU_LOAD", func(n *status.Node) int64 { return int64(n.Load) }, load),
 		nodeColumn('v', "Version", "VERSION", "", func(n *status.Node) string { return n.Version }),
 		minimumColumn('w', "Weight", "WEIGHT", func(n *status.Node) int64 { return int64(max(1, n.Weight)) }),

@@ -162,8 +162,7 @@ func appendTRESPerNode(b []byte, j *status.Job) []byte {
 	return b
 }
 
-// appendFile adds a path of the job's output with its pattern filled in as far
-// as the row tells.
+// appendFile appends path, or else the default path of the job's output.
 func appendFile(b []byte, path string, j *status.Job) []byte {
 	return appendOr(b, path, j.WorkDir+"/slurm-"+JobID(j)+".out")
 }

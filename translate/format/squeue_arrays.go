@@ -82,7 +82,7 @@ func ExpandArrays(rows []status.Job) []status.Job {
 }
 
 // SplitArrays is ExpandArrays for the arrays whose tasks each depend on one task
-// (aftercorr). Slurm splits their tasks off at once.
+// (aftercorr). Slurm splits off their tasks immediately.
 func SplitArrays(rows []status.Job) []status.Job {
 	if !slices.ContainsFunc(rows, func(r status.Job) bool { return waitsByTask(&r) }) {
 		return rows

@@ -65,9 +65,9 @@ func customColumn(letter byte, name, header string, fields []string,
 	return jobColumn{Letter: letter, Name: name, Header: header, Fields: fields, Append: add}
 }
 
-// uncut marks a column of node lists: neither values nor header are truncated.
-func uncut(c jobColumn) jobColumn {
-	c.Whole, c.WholeHeader = true, true
+// untruncated marks a column of node lists: neither values nor header are truncated.
+func untruncated(c jobColumn) jobColumn {
+	c.Untruncated, c.UntruncatedHeader = true, true
 	return c
 }
 
@@ -101,7 +101,7 @@ func lowerColumns() []jobColumn {
 			Append: appendShownID},
 		textColumn('j', "Name", "NAME", "name", "(null)", func(j *status.Job) string { return j.Name }),
 		textColumn('k', "Comment", "COMMENT", "comment", "(null)", func(j *status.Job) string { return j.Comment }),
-		{Letter: 'l', Whole: true, Name: "TimeLimit", Header: "TIME_LIMIT", Fields: []string{"timeLimit"},
+		{Letter: 'l', Untruncated: true, Name: "TimeLimit", Header: "TIME_LIMIT", Fields: []string{"timeLimit"},
 			Compare: compareLimit,
 			Append:  func(b []byte, j *status.Job, _ *Settings) []byte { return AppendMinutes(b, j.TimeLimit) }},
 		{Letter: 'm', Name: "MinMemory", Header: "MIN_MEMORY", Fields: []string{"minMemory"},
@@ -154,18 +154,18 @@ func upperColumns() []jobColumn {
 			func(j *status.Job) int32 { return j.ThreadsPerCore }),
 		{Letter: 'K', Name: "ArrayTaskID", Header: "ARRAY_TASK_ID", Fields: idFields, Compare: CompareID,
 			Append: func(b []byte, j *status.Job, s *Settings) []byte { return appendOr(b, ArraySet(j, s), "N/A") }},
-		{Letter: 'L', Whole: true, Name: "TimeLeft", Header: "TIME_LEFT", Fields: elapsedFields, Value: timeLeft,
+		{Letter: 'L', Untruncated: true, Name: "TimeLeft", Header: "TIME_LEFT", Fields: elapsedFields, Value: timeLeft,
 			Append: appendTimeLeft},
-		{Letter: 'M', Whole: true, Name: "TimeUsed", Header: "TIME", Fields: elapsedFields, Value: elapsed,
+		{Letter: 'M', Untruncated: true, Name: "TimeUsed", Header: "TIME", Fields: elapsedFields, Value: elapsed,
 			Append: func(b []byte, j *status.Job, s *Settings) []byte { return AppendDuration(b, elapsed(j, s)) }},
-		uncut(textColumn('N', "NodeList", "NODELIST", "nodeList", "",
+		untruncated(textColumn('N', "NodeList", "NODELIST", "nodeList", "",
 			func(j *status.Job) string { return j.NodeList })),
 		customColumn('O', "Contiguous", "CONTIGUOUS", []string{"contiguous"},
 			func(b []byte, j *status.Job, _ *Settings) []byte { return appendBool(b, j.Contiguous) }),
 		textColumn('P', "Partition", "PARTITION", "partition", "", func(j *status.Job) string { return j.Partition }),
 		{Letter: 'Q', Name: "PriorityLong", Header: "PRIORITY", Fields: []string{"priority"}, Compare: comparePriority,
 			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return appendInt(b, j.Priority) }},
-		uncut(customColumn('R', "ReasonList", "NODELIST(REASON)", []string{"state", "reason", "nodeList"},
+		untruncated(customColumn('R', "ReasonList", "NODELIST(REASON)", []string{"state", "reason", "nodeList"},
 			func(b []byte, j *status.Job, _ *Settings) []byte { return appendReasonList(b, j) })),
 		timeColumn('S', "StartTime", "START_TIME", "start", func(j *status.Job) int64 { return j.Start }),
 		textColumn('T', "State", "STATE", "state", "", func(j *status.Job) string { return j.State }),
@@ -174,7 +174,7 @@ func upperColumns() []jobColumn {
 		textColumn('W', "Licenses", "LICENSES", "licenses", "(null)", func(j *status.Job) string { return j.Licenses }),
 		optionalColumn('X', "CoreSpec", "CORE_SPEC", "coreSpec", "N/A",
 			func(j *status.Job) int32 { return j.CoreSpec }),
-		uncut(textColumn('Y', "SchedNodes", "SCHEDNODES", "plannedNodes", "(null)",
+		untruncated(textColumn('Y', "SchedNodes", "SCHEDNODES", "plannedNodes", "(null)",
 			func(j *status.Job) string { return j.PlannedNodes })),
 		textColumn('Z', "WorkDir", "WORK_DIR", "workDir", "(null)", func(j *status.Job) string { return j.WorkDir }),
 	}

@@ -19,9 +19,9 @@ type Pattern struct {
 	terms map[string][][]segment
 }
 
-// ParsePattern parses expressions. It refuses each expression that Expand refuses,
-// and more than MaxBrackets terms with brackets or ranges in total. The error is an
-// *Error.
+// ParsePattern parses expressions. The same expressions are invalid as for Expand, and
+// there may be at most MaxBrackets terms with brackets or ranges in total. The error is
+// an *Error.
 func ParsePattern(texts ...string) (*Pattern, error) {
 	p := &Pattern{names: map[string]bool{}, terms: map[string][][]segment{}}
 	ranges := 0

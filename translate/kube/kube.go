@@ -25,7 +25,7 @@ import (
 // template.
 const ContainerName = image.JobContainer
 
-// HostImage stands for the root file system of a process node.
+// HostImage is, in place of an image, the root file system of a process node.
 const HostImage = image.HostImage
 
 // MaxRuns is the maximum number of different allocations on the nodes of a job. Each is
@@ -181,9 +181,9 @@ func (in Input) replicated(i int, r run) (jobset.ReplicatedJob, error) {
 }
 
 // tolerateFailures lets the job continue after the failure of a pod (--no-kill). In the
-// first replicated job each index fails separately. Another one would fail, and the JobSet
-// with it, if all of its pods failed: so failures are ignored, and the pods that replace
-// them stay pending.
+// first replicated job, each index fails separately. The others ignore failures, and the
+// replacements of failed pods remain pending: if each index failed separately, the JobSet
+// would fail when all pods of one of these jobs have failed.
 func tolerateFailures(spec *batchv1.JobSpec, i int) {
 	if i == 0 {
 		spec.BackoffLimit, spec.BackoffLimitPerIndex = nil, ptr(int32(0))

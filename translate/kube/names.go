@@ -13,8 +13,8 @@ import (
 
 // names adds the user to passwd(5) and group(5) of the job's container, as programs that
 // call getpwuid(3), such as whoami, ssh and git, fail otherwise. It mounts the files and
-// returns the arguments with which the agent writes them: those of the image with the
-// user in front. Mounts of the partition or the user at these paths are kept.
+// returns the arguments with which the agent writes them: those of the image, with
+// the user before them. Mounts of the partition or the user at these paths are kept.
 func (in Input) names(c *corev1.Container) []string {
 	u := in.User.Spec
 	home, shell := u.Home, u.Shell

@@ -163,8 +163,7 @@ const (
 // runs the agent, so it needs no programs of the image. It creates the file for
 // /etc/hosts, as a kubelet creates a directory for a missing subPath; it writes the user's
 // name; it copies the agent unless that is a volume; and it fails if a directory that the
-// user wants to mount does not exist or the user has no access to it, as the kubelet would
-// create it as root.
+// user mounts does not exist or is not accessible, which the kubelet would create as root.
 func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string,
 	shared []corev1.VolumeMount, binds []string) {
 	first := corev1.Container{

@@ -70,7 +70,7 @@ func (r *run) list() string {
 // resources returns the requests of one pod. A job without a memory limit requests no
 // memory.
 func (in Input) resources(n *v1alpha1.NodeAllocation) corev1.ResourceList {
-	// Jobs that share CPUs each request their part.
+	// Each of the jobs that share CPUs requests its part.
 	milliCPUs := int64(n.CPUs) * 1000 / int64(max(1, n.Sharers))
 	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milliCPUs, resource.DecimalSI)}
 	if n.Memory > 0 {
@@ -93,7 +93,7 @@ func (in Input) resources(n *v1alpha1.NodeAllocation) corev1.ResourceList {
 	return list
 }
 
-// minMemory is the least memory limit of a pod in MiB, as MinRAMSpace of Slurm's
+// minMemory is the minimum memory limit of a pod in MiB, as MinRAMSpace of Slurm's
 // cgroup.conf: with less not even the agent and a shell can run.
 const minMemory = 30
 

@@ -23,8 +23,8 @@ type CommandOptions struct {
 	Terse bool
 	// Opening are the first lines of the help text; empty: the usual usage line.
 	Opening string
-	// Joint stands between an option's letter and its name in the help text, and Colon
-	// behind them, in the commands that have an Opening; empty: a comma, and nothing.
+	// Joint is the text between an option's letter and its name in the help text, and
+	// Colon the text after them, for commands with an Opening. Empty: a comma, nothing.
 	Joint, Colon string
 }
 

@@ -15,7 +15,7 @@ func Components(args []string) [][]string {
 	return parts
 }
 
-// ParseNextComponent parses the part of a command line behind p's, for the next
+// ParseNextComponent parses the part of a command line after p's, for the next
 // component, with the environment env. Options of p's command line apply to it
 // too, except those that are specific to a component.
 func (p *Parsed) ParseNextComponent(args, env []string) (*Parsed, error) {

@@ -30,7 +30,7 @@ type grammar struct {
 // parse splits a command line as getopt_long does: options end at "--" or, unless
 // they are interspersed, at the first word that is not an option. Long names may
 // be abbreviated as long as they are unambiguous. Errors are in getopt's words;
-// occurrences then holds the options in front of the wrong one.
+// occurrences then holds the options before the wrong one.
 func (g *grammar) parse(args []string) (occurrences []occurrence, operands []string, err error) {
 	for len(args) > 0 {
 		word := args[0]
@@ -58,7 +58,7 @@ func (g *grammar) parse(args []string) (occurrences []occurrence, operands []str
 	return occurrences, operands, nil
 }
 
-// parseLong parses --name, --name=value or --name value at the front of args, and
+// parseLong parses --name, --name=value or --name value at the beginning of args, and
 // returns the words that follow.
 func (g *grammar) parseLong(args []string) (occurrence, []string, error) {
 	name, value, hasValue := strings.Cut(args[0][2:], "=")
@@ -148,7 +148,7 @@ func (o *Option) fullName(prefix string) string {
 	return o.Name
 }
 
-// parseShort parses the word of letters at the front of args, such as -vN2, and
+// parseShort parses the word of letters at the beginning of args, such as -vN2, and
 // returns the words that follow it and its value.
 func (g *grammar) parseShort(args []string) ([]occurrence, []string, error) {
 	var occurrences []occurrence

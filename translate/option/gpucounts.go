@@ -11,9 +11,9 @@ import (
 // gpuCounts are the GPUs of one type that a job requests, by scope; 0: not given.
 type gpuCounts struct{ job, node, socket, task int64 }
 
-// gpuCountsConsistent refuses GPU counts of a job, its nodes, sockets and tasks
+// checkGPUCounts returns an error for GPU counts of a job, its nodes, sockets and tasks
 // that contradict each other. A step's counts are checked against its job instead.
-func gpuCountsConsistent(p *Parsed) error {
+func checkGPUCounts(p *Parsed) error {
 	if p.Step.JobID != 0 {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (o *Option) usageArgument(sep string) string {
 	return ""
 }
 
-// fold returns the heading with the words behind it, in lines of at most 78 columns that
+// fold returns the heading and the words, in lines of at most 78 columns that
 // are indented to the width of the heading.
 func fold(heading string, words []string) string {
 	var b strings.Builder

@@ -74,8 +74,8 @@ func (p *Parsed) ReadHostFile(read func(path string) ([]byte, error), path strin
 	return p.checkAllocationTasks()
 }
 
-// checkAllocationTasks refuses an allocation of salloc with another number of tasks than
-// nodes in its host file.
+// checkAllocationTasks returns an error if the number of tasks of salloc differs from the
+// number of nodes in its host file.
 func (p *Parsed) checkAllocationTasks() error {
 	nodes, tasks := int32(len(p.Job.Placement.NodeList)), p.Job.Shape.Tasks
 	if tasks == 0 {

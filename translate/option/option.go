@@ -101,7 +101,7 @@ type Option struct {
 	Meta    string // the value's placeholder in the help text
 	In      Command
 
-	// Env is the input variable's name behind the command's prefix (SBATCH_,
+	// Env is the input variable's name without the command's prefix (SBATCH_,
 	// SALLOC_, SLURM_ of srun); empty: none. EnvFull adds variables by their full
 	// names, for the commands that read them; they have lower precedence.
 	Env     string

@@ -32,7 +32,7 @@ func Parse(c Command, args, env []string) (*Parsed, error) {
 	return p, nil
 }
 
-// CommandLine applies the options at the front of args and stores the rest in
+// CommandLine applies the options at the beginning of args and stores the rest in
 // p.Args. As in Slurm, it stops at the first option that is wrong or that only
 // prints a text, and ignores what follows.
 func (p *Parsed) CommandLine(args []string) error {

@@ -33,11 +33,11 @@ type Parsed struct {
 	Client  Client
 	Step    Step
 
-	// Args are the words behind the options on the command line.
+	// Args are the operands: the words after the options.
 	Args []string
 	// Given holds the options that were given, by long name.
 	Given map[string]Given
-	// Warnings are lines to print behind the command's name: options without
+	// Warnings are lines to print after the command's name: options without
 	// effect, and values that were corrected.
 	Warnings []string
 

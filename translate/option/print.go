@@ -6,7 +6,7 @@ import (
 )
 
 // OnlyPrints reports whether an option requests a text (--help, --gres=help) and
-// nothing else. The options behind it are ignored.
+// nothing else. The options after it are ignored.
 func (c *Client) OnlyPrints() bool { return c.Help || c.Usage || c.Version || c.Print != "" }
 
 // PrintRequested prints the requested text of the given command, and reports

@@ -68,7 +68,7 @@ func minutes(field func(*Parsed) *int32) setter {
 
 // memory returns a setter of one of the three memory fields. They are mutually
 // exclusive only if they come from the same source; a higher source replaces a
-// lower one (oneMemory).
+// lower one (resolveMemory).
 func memory(field func(*Parsed) **int64) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		n, err := value.Megabytes(v)

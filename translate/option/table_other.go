@@ -135,7 +135,7 @@ func setAcctgFreq(p *Parsed, v string, _ bool) error {
 }
 
 // interval matches one interval of --acctg-freq. Slurm ignores what follows the
-// digits, and refuses no negative number except -1.
+// digits, and accepts all negative numbers except -1.
 var interval = regexp.MustCompile(`^(?i:.*(?:task|energy|network|filesystem)=)?(?:\+?\d|-(?:0|1\d|[2-9]))`)
 
 // profiles are the types of profiles, in the order in which they are shown.

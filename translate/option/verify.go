@@ -11,13 +11,13 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Verify checks options against each other and corrects what Slurm corrects, after
-// all of them have been parsed (and --nodefile has been read). It reports
+// Verify checks options against each other and makes Slurm's corrections, after all of
+// them have been parsed (and --nodefile has been read). It reports
 // corrections in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{
-		quietOrVerbose, oneSpecialization, oneGPUTaskRatio, oneMemory, dropHint, implicitTasks, arbitraryNodes,
-		limitNodesToTasks, nodesOfList, perGPUNeedsGPUs, oneTyping, gpuCountsConsistent, tasksOfGPUs, oneSharing,
+		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, setImplicitTasks, checkArbitrary,
+		limitNodesToTasks, adaptToNodeList, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -30,8 +30,8 @@ func (p *Parsed) Verify() error {
 // size.
 func (p *Parsed) VerifyStep() error {
 	for _, check := range []func(*Parsed) error{
-		quietOrVerbose, oneMemory, oneGPUTaskRatio, dropHint, nodeListNotEmpty, oneTypingOfGRES, oneSharing,
-		relativeWithoutNodes,
+		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkNodeList, checkGRESTypes, checkSharing,
+		checkRelative,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -72,24 +72,24 @@ func (p *Parsed) inform(format string, args ...any) {
 	}
 }
 
-// quietOrVerbose refuses --quiet with --verbose.
-func quietOrVerbose(p *Parsed) error {
+// checkVerbosity returns an error for --quiet with --verbose.
+func checkVerbosity(p *Parsed) error {
 	if p.Client.Verbose > 0 && p.Client.Quiet > 0 {
 		return slurmerr.New(slurmerr.Refused, "don't specify both --verbose (-v) and --quiet (-Q)")
 	}
 	return nil
 }
 
-// oneSpecialization refuses specialized cores with specialized threads.
-func oneSpecialization(p *Parsed) error {
+// checkSpecialization returns an error for specialized cores with specialized threads.
+func checkSpecialization(p *Parsed) error {
 	if p.Has("core-spec") && p.Has("thread-spec") {
 		return slurmerr.New(slurmerr.Fatal, "-S/--core-spec and --thred-spec options are mutually exclusive")
 	}
 	return nil
 }
 
-// oneSharing refuses contradictory options about the CPUs that a step shares.
-func oneSharing(p *Parsed) error {
+// checkSharing returns an error for contradictory options about sharing CPUs.
+func checkSharing(p *Parsed) error {
 	switch {
 	case p.Has("exclusive") && p.Has("overlap") && p.Command == Srun:
 		return slurmerr.New(slurmerr.Refused, "--exclusive and --overlap are mutually exclusive")
@@ -99,16 +99,16 @@ func oneSharing(p *Parsed) error {
 	return nil
 }
 
-// relativeWithoutNodes refuses --relative together with a list of nodes.
-func relativeWithoutNodes(p *Parsed) error {
+// checkRelative returns an error for --relative together with a list of nodes.
+func checkRelative(p *Parsed) error {
 	if p.Has("relative") && (p.Has("nodelist") || p.Has("exclude")) {
 		return slurmerr.New(slurmerr.Refused, "-r,--relative not allowed with -w,--nodelist or -x,--exclude.")
 	}
 	return nil
 }
 
-// oneGPUTaskRatio refuses several ratios of tasks to GPUs.
-func oneGPUTaskRatio(p *Parsed) error {
+// checkGPUTaskRatio returns an error for several ratios of tasks to GPUs.
+func checkGPUTaskRatio(p *Parsed) error {
 	if p.Has("ntasks-per-node") && p.Has("ntasks-per-gpu") {
 		name := "--ntasks-per-node"
 		if p.Given["ntasks-per-node"].From == FromEnv {
@@ -126,9 +126,9 @@ func oneGPUTaskRatio(p *Parsed) error {
 	return nil
 }
 
-// oneMemory refuses several memory options. An option from the environment yields
-// to one from elsewhere.
-func oneMemory(p *Parsed) error {
+// resolveMemory removes memory options from the environment if one was given elsewhere,
+// and returns an error if more than one remains.
+func resolveMemory(p *Parsed) error {
 	s := &p.Job.Shape
 	fields := []struct {
 		name string
@@ -140,17 +140,17 @@ func oneMemory(p *Parsed) error {
 			explicit++
 		}
 	}
-	left := 0
+	remaining := 0
 	for _, f := range fields {
 		if explicit > 0 && p.Given[f.name].From == FromEnv {
 			*f.to = nil
 			delete(p.Given, f.name)
 		}
 		if *f.to != nil {
-			left++
+			remaining++
 		}
 	}
-	if left > 1 {
+	if remaining > 1 {
 		return slurmerr.New(slurmerr.Fatal, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.")
 	}
 	return nil
@@ -174,9 +174,9 @@ func dropHint(p *Parsed) error {
 	return nil
 }
 
-// implicitTasks sets the number of tasks of a job with -B and without -n to the
+// setImplicitTasks sets the number of tasks of a job with -B and without -n to the
 // number of CPUs that -B describes; srun does so only if -B has all three counts.
-func implicitTasks(p *Parsed) error {
+func setImplicitTasks(p *Parsed) error {
 	s := &p.Job.Shape
 	if !p.Has("extra-node-info") || p.Has("ntasks") || s.SocketsPerNode+s.CoresPerSocket+s.ThreadsPerCore == 0 {
 		return nil
@@ -193,8 +193,8 @@ func implicitTasks(p *Parsed) error {
 	return nil
 }
 
-// arbitraryNodes refuses an arbitrary distribution without a list of nodes.
-func arbitraryNodes(p *Parsed) error {
+// checkArbitrary returns an error for an arbitrary distribution without a node list.
+func checkArbitrary(p *Parsed) error {
 	if p.Job.Placement.Distribution == "arbitrary" && len(p.Job.Placement.NodeList) == 0 {
 		if p.Command == Srun && p.Job.Shape.Tasks == 0 {
 			return slurmerr.New(slurmerr.Refused, "invalid number of tasks (-n 0)")
@@ -234,8 +234,8 @@ func (p *Parsed) shorten(n int) {
 	p.shortened = hostlist.Fold(p.Job.Placement.NodeList)
 }
 
-// nodesOfList raises the number of nodes to the number of named nodes.
-func nodesOfList(p *Parsed) error {
+// adaptToNodeList raises the number of nodes to the length of the node list.
+func adaptToNodeList(p *Parsed) error {
 	p.Job.Placement.Exclude = unique(p.Job.Placement.Exclude)
 	if p.Command == Sbatch { // srun and salloc count duplicates
 		p.Job.Placement.NodeList = unique(p.Job.Placement.NodeList)
@@ -260,9 +260,9 @@ func nodesOfList(p *Parsed) error {
 	return nil
 }
 
-// perGPUNeedsGPUs refuses amounts per GPU or socket if no GPUs or sockets are
-// requested.
-func perGPUNeedsGPUs(p *Parsed) error {
+// checkPerGPU returns an error for amounts per GPU or socket without a request for GPUs
+// or sockets.
+func checkPerGPU(p *Parsed) error {
 	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" })
 	switch memory := p.Job.Shape.MemPerGPU; {
 	case memory != nil && *memory > 0 && !gpus:
@@ -275,18 +275,19 @@ func perGPUNeedsGPUs(p *Parsed) error {
 	return nil
 }
 
-// oneTyping refuses a generic resource that is requested both with and without a
-// type, as the one may or may not include the other. It also refuses CPUs both per
-// GPU and per task.
-func oneTyping(p *Parsed) error {
+// checkGRES returns an error for CPUs both per GPU and per task, and those of
+// checkGRESTypes.
+func checkGRES(p *Parsed) error {
 	if p.Job.Shape.CPUsPerGPU > 0 && p.Job.Shape.CPUsPerTask > 0 {
 		return p.refuseLater(slurmerr.New(slurmerr.Refused,
 			"--cpus-per-gpu is mutually exclusive with --cpus-per-task\n"+invalidGRES))
 	}
-	return oneTypingOfGRES(p)
+	return checkGRESTypes(p)
 }
 
-func oneTypingOfGRES(p *Parsed) error {
+// checkGRESTypes returns an error for a generic resource that is requested both with and
+// without a type, as it is ambiguous whether one includes the other.
+func checkGRESTypes(p *Parsed) error {
 	typed := map[string]bool{}
 	for _, g := range p.Job.Shape.GRES {
 		if g.Count == 0 {
@@ -311,9 +312,9 @@ func unique(list []string) []string {
 	})
 }
 
-// tasksOfGPUs computes what --ntasks-per-gpu leaves open: the tasks from the GPUs,
-// or the GPUs from the tasks (sbatch(1)).
-func tasksOfGPUs(p *Parsed) error {
+// setTasksOrGPUs sets what --ntasks-per-gpu implies: the number of tasks if there are
+// GPUs, or else the number of GPUs (sbatch(1)).
+func setTasksOrGPUs(p *Parsed) error {
 	s := &p.Job.Shape
 	gpus := int64(0)
 	for _, d := range s.GRESDemands() {
@@ -321,11 +322,11 @@ func tasksOfGPUs(p *Parsed) error {
 			gpus += d.Total(s, s.MinNodes, 1)
 		}
 	}
-	tasksOfGPUTotal(s)
+	setTasksFromGPUTotal(s)
 	switch per := s.TasksPerGPU; {
 	case per == 0:
 	case gpus == 0 && s.Tasks > 0:
-		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: int64((s.Tasks + per - 1) / per), Per: job.PerJob})
+		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: (int64(s.Tasks) + int64(per) - 1) / int64(per), Per: job.PerJob})
 		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
 	case s.Tasks == 0 && s.TasksPerNode == 0:
 		s.Tasks = int32(min(gpus*int64(per), 1<<30))
@@ -333,9 +334,9 @@ func tasksOfGPUs(p *Parsed) error {
 	return nil
 }
 
-// tasksOfGPUTotal sets the number of tasks to that of all GPUs divided by those of each
+// setTasksFromGPUTotal sets the number of tasks to that of all GPUs divided by those of each
 // task, and the number of nodes to that of all GPUs divided by those of each node.
-func tasksOfGPUTotal(s *job.Shape) {
+func setTasksFromGPUTotal(s *job.Shape) {
 	for _, d := range s.GRESDemands() {
 		if d.Name != "gpu" || d.Job == 0 {
 			continue
@@ -349,8 +350,8 @@ func tasksOfGPUTotal(s *job.Shape) {
 	}
 }
 
-// nodeListNotEmpty refuses an empty --nodelist.
-func nodeListNotEmpty(p *Parsed) error {
+// checkNodeList returns an error for an empty --nodelist.
+func checkNodeList(p *Parsed) error {
 	if g := p.Given["nodelist"]; g.From == FromCommandLine && g.Value == "" {
 		return slurmerr.New(slurmerr.Refused, "Hostlist is empty!  Can not run job.")
 	}

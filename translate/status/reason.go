@@ -3,7 +3,7 @@ package status
 import "strings"
 
 // Reason is why a job waits or ended as it did, by Slurm's name (squeue(1), JOB
-// REASON CODES). Some reasons have text behind the name, such as
+// REASON CODES). Some reasons have text after the name, such as
 // "ReqNodeNotAvail, UnavailableNodes:n1"; the predicates read only the name.
 // Rows and objects hold it as a string; convert to use the predicates.
 type Reason string

@@ -11,8 +11,8 @@ import (
 var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$|^[A-Za-z0-9]$`)
 
 // Image returns the Kubernetes image reference for a value of pyxis's
-// --container-image: [USER@][REGISTRY#]NAME[:TAG] with an optional docker://. It
-// refuses files (squashfs images).
+// --container-image: [USER@][REGISTRY#]NAME[:TAG] with an optional docker://. Files
+// (squashfs images) are an error.
 func Image(s string) (string, error) {
 	ref := strings.TrimPrefix(s, "docker://")
 	if strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, ".") || strings.HasSuffix(ref, ".sqsh") {

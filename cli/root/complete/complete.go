@@ -48,7 +48,7 @@ func Run(
 	args []string,
 	connect func(*stdio.Process) (Cluster, error),
 	slurm func(string) bool,
-	own Own,
+	own OwnCompleter,
 ) {
 	if len(args) == 0 {
 		return
@@ -75,7 +75,7 @@ type query struct {
 	p     *stdio.Process
 	lists *lists
 	slurm func(string) bool
-	own   Own
+	own   OwnCompleter
 }
 
 func (q *query) answer(ctx context.Context, shell string, args []string) string {

@@ -19,7 +19,7 @@ import (
 )
 
 // JobContainer is the name of the container of a Partition's template that runs
-// the job; HostImage stands for the file system of a process node.
+// the job. HostImage is, in place of an image, the file system of a process node.
 const (
 	JobContainer = "job"
 	HostImage    = "berth.hpc/host"
@@ -81,8 +81,8 @@ func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]stri
 	return mount(part, c, choice["mounts"])
 }
 
-// rootFS makes the container's file system read-only if the job requests it. It refuses to
-// make a read-only one of the partition writable.
+// rootFS makes the container's file system read-only if the job requests it. It
+// returns an error if the job requests a writable one and the partition's is read-only.
 func rootFS(part *v1alpha1.Partition, c *corev1.Container, choice map[string]string) error {
 	sc := c.SecurityContext
 	if choice["writable"] != "" && sc != nil && sc.ReadOnlyRootFilesystem != nil && *sc.ReadOnlyRootFilesystem {
@@ -101,7 +101,7 @@ func rootFS(part *v1alpha1.Partition, c *corev1.Container, choice map[string]str
 }
 
 // allowed reports whether an image matches one of the patterns, in which an asterisk
-// stands for any text.
+// matches any text.
 func allowed(patterns []string, image string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, image) })
 }
@@ -134,11 +134,11 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 	own := slices.Clone(c.VolumeMounts)
 	for _, m := range mounts {
 		if isReserved(m.Target) {
-			return fmt.Errorf("pyxis: --container-mounts: nothing can be mounted at %s", m.Target)
+			return fmt.Errorf("pyxis: --container-mounts: cannot mount anything at %s", m.Target)
 		}
 		from := mountOf(own, m.Source)
 		if from == nil {
-			return fmt.Errorf("pyxis: --container-mounts: %s is on no volume of partition %s", m.Source, part.Name)
+			return fmt.Errorf("pyxis: --container-mounts: %s is not on a volume of partition %s", m.Source, part.Name)
 		}
 		mounted := func(v corev1.VolumeMount) bool { return v.MountPath == m.Target }
 		if slices.ContainsFunc(c.VolumeMounts, mounted) {
