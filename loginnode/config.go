@@ -62,7 +62,7 @@ type Config struct {
 	// a PROXY header; from other addresses none is accepted.
 	ProxyFrom []netip.Prefix
 
-	// RunDir is the folder for the sockets and credentials of sessions. It should be on
+	// RunDir is the directory for the sockets and credentials of sessions. It should be on
 	// tmpfs; the server creates it. "": /run/berth-login.
 	RunDir string
 	// Identity issues a user's credential for the cluster; nil: none. It is called again
@@ -92,8 +92,8 @@ type Config struct {
 
 // Credential is a user's credential for the cluster.
 type Credential struct {
-	// Files are written into a folder of the user, with mode 600. In them and in Env,
-	// %d stands for the folder.
+	// Files are written into a directory of the user, with mode 600. In them and in Env,
+	// %d stands for the directory.
 	Files map[string]string
 	Env   []string
 	// Renew is when to issue a new one; zero: never.

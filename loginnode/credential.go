@@ -21,7 +21,7 @@ const (
 	lingerCheck     = 30 * time.Second // interval of checks whether a user's processes have ended
 )
 
-// credentials manages a credential for each user who has sessions, in a folder of the
+// credentials manages a credential for each user who has sessions, in a directory of the
 // user. The credential exists as long as the user has processes, so that programs in a
 // tmux work without a connection.
 type credentials struct {
@@ -37,7 +37,7 @@ type credentials struct {
 type userCredential struct {
 	name     string // the user's
 	sessions int
-	folder   string
+	directory   string
 	env      []string
 	remove   func()
 	first    chan struct{} // closed when the first attempt is over
@@ -81,13 +81,13 @@ func (c *credentials) get(u *auth.User) (*userCredential, error) {
 		h.sessions++
 		return h, nil
 	}
-	folder, remove, err := userFolder(c.server.cfg.RunDir, "u"+strconv.Itoa(u.UID), u)
+	directory, remove, err := userDir(c.server.cfg.RunDir, "u"+strconv.Itoa(u.UID), u)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	h := &userCredential{
-		name: u.Name, sessions: 1, folder: folder, remove: remove,
+		name: u.Name, sessions: 1, directory: directory, remove: remove,
 		first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1),
 	}
 	c.users[u.UID] = h
@@ -146,7 +146,7 @@ func (c *credentials) removeUnused(u *auth.User, h *userCredential) bool {
 		return false
 	}
 	delete(c.users, u.UID)
-	h.remove() // under the lock, before the next login makes the folder again
+	h.remove() // under the lock, before the next login makes the directory again
 	return true
 }
 
@@ -164,7 +164,7 @@ func (c *credentials) renew(ctx context.Context, u *auth.User, h *userCredential
 		c.setEnv(h, cred)
 	}
 	if err == nil {
-		err = writeCredential(u, h.folder, cred)
+		err = writeCredential(u, h.directory, cred)
 	}
 	if err != nil {
 		c.server.metrics.Add("berth_login_credential_errors_total", 1)
@@ -185,7 +185,7 @@ func (c *credentials) renew(ctx context.Context, u *auth.User, h *userCredential
 func (c *credentials) setEnv(h *userCredential, cred *Credential) {
 	var env []string
 	for _, e := range cred.Env {
-		env = append(env, strings.ReplaceAll(e, "%d", h.folder))
+		env = append(env, strings.ReplaceAll(e, "%d", h.directory))
 	}
 	c.mu.Lock()
 	h.env = env
@@ -193,17 +193,17 @@ func (c *credentials) setEnv(h *userCredential, cred *Credential) {
 }
 
 // writeCredential writes the files as the user, with mode 600, each atomically.
-func writeCredential(u *auth.User, folder string, cred *Credential) error {
+func writeCredential(u *auth.User, directory string, cred *Credential) error {
 	return asuser.Do(u.Rights(), func() error {
 		for name, text := range cred.Files {
-			final := filepath.Join(folder, name)
+			final := filepath.Join(directory, name)
 			tmp := final + ".new"
 			_ = os.Remove(tmp)
 			f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if err != nil {
 				return err
 			}
-			_, err = f.WriteString(strings.ReplaceAll(text, "%d", folder))
+			_, err = f.WriteString(strings.ReplaceAll(text, "%d", directory))
 			if cerr := f.Close(); err == nil {
 				err = cerr
 			}

@@ -70,5 +70,5 @@ func (s *Server) Close() {
 		s.pods.close()
 	}
 	s.credentials.close()
-	_ = os.Remove(s.cfg.RunDir) // fails if a user's folder is left in it
+	_ = os.Remove(s.cfg.RunDir) // fails if a user's directory is left in it
 }

@@ -99,7 +99,7 @@ func (s *Server) sessionRecord(c *conn, one *session.Session, event string) audi
 	return r
 }
 
-// agent creates a socket for the client's agent in a folder for one session.
+// agent creates a socket for the client's agent in a directory for one session.
 func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, func(), error) {
 	s.mu.Lock()
 	var own *conn
@@ -117,11 +117,11 @@ func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, fu
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:])
-	folder, remove, err := userFolder(s.cfg.RunDir, "a"+hex.EncodeToString(id[:]), l.User)
+	directory, remove, err := userDir(s.cfg.RunDir, "a"+hex.EncodeToString(id[:]), l.User)
 	if err != nil {
 		return "", nil, err
 	}
-	socket, done, err := own.forward.Agent(folder)
+	socket, done, err := own.forward.Agent(directory)
 	if err != nil {
 		remove()
 		return "", nil, err
@@ -129,16 +129,16 @@ func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, fu
 	return socket, func() { done(); remove() }, nil
 }
 
-// makeRunDir creates the folder for the folders of users. The server must own it, or
+// makeRunDir creates the directory for the directories of users. The server must own it, or
 // somebody else could replace what is in it.
 func makeRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return err
 	}
-	// One descriptor for all checks, so that the folder cannot be replaced meanwhile.
+	// One descriptor for all checks, so that the directory cannot be replaced meanwhile.
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("%s is not a folder of the server's own: %w", dir, err)
+		return fmt.Errorf("%s is not a directory of the server's own: %w", dir, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
@@ -146,7 +146,7 @@ func makeRunDir(dir string) error {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is not a folder of the server's own: it belongs to uid %d", dir, st.Uid)
+		return fmt.Errorf("%s is not a directory of the server's own: it belongs to uid %d", dir, st.Uid)
 	}
 	if err := unix.Fchmod(fd, 0o711); err != nil {
 		return fmt.Errorf("%s: chmod: %w", dir, err)
@@ -154,37 +154,37 @@ func makeRunDir(dir string) error {
 	return nil
 }
 
-// inMemory reports whether the files of a folder are never written to a disk.
+// inMemory reports whether the files of a directory are never written to a disk.
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
 }
 
-// userFolder creates a folder that only the user can enter, or reuses that of an
+// userDir creates a directory that only the user can enter, or reuses that of an
 // earlier server.
-func userFolder(run, name string, u *auth.User) (string, func(), error) {
-	folder := filepath.Join(run, name)
+func userDir(run, name string, u *auth.User) (string, func(), error) {
+	directory := filepath.Join(run, name)
 	remove := func() {
-		_ = asuser.Do(u.Rights(), func() error { return removeContents(folder) })
-		_ = os.Remove(folder)
+		_ = asuser.Do(u.Rights(), func() error { return removeContents(directory) })
+		_ = os.Remove(directory)
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(directory, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", nil, err
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Lchown(folder, u.UID, u.GID); err != nil {
+		if err := os.Lchown(directory, u.UID, u.GID); err != nil {
 			remove()
 			return "", nil, err
 		}
 	}
-	return folder, remove, nil
+	return directory, remove, nil
 }
 
-// removeContents removes everything in a folder.
-func removeContents(folder string) error {
-	entries, err := os.ReadDir(folder)
+// removeContents removes everything in a directory.
+func removeContents(directory string) error {
+	entries, err := os.ReadDir(directory)
 	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+		err = errors.Join(err, os.RemoveAll(filepath.Join(directory, e.Name())))
 	}
 	return err
 }

@@ -115,9 +115,9 @@ func (o *Options) candidates(dir, name string) []string {
 	if strings.Contains(name, "/") {
 		return list
 	}
-	for folder := range strings.SplitSeq(o.p.Env("PATH"), ":") {
-		if path.IsAbs(folder) {
-			list = append(list, path.Join(folder, name))
+	for directory := range strings.SplitSeq(o.p.Env("PATH"), ":") {
+		if path.IsAbs(directory) {
+			list = append(list, path.Join(directory, name))
 		}
 	}
 	return list

@@ -48,7 +48,7 @@ func (r *Recorder) Archive(ctx context.Context, before time.Time) (int, error) {
 	return s.Purge(ctx, before, r.ArchiveDir, r.Now())
 }
 
-// LoadArchive stores the records of a file in the archive folder, and returns
+// LoadArchive stores the records of a file in the archive directory, and returns
 // how many. The error is fs.ErrNotExist if there is no such file.
 func (r *Recorder) LoadArchive(ctx context.Context, name string) (int, error) {
 	s, err := r.database()

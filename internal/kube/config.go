@@ -39,7 +39,7 @@ type Config struct {
 	// Local marks the local cluster's own file: if its server does not answer, the
 	// cluster is not running.
 	Local bool
-	// StateDir is the local cluster's state folder, if the command that starts the
+	// StateDir is the local cluster's state directory, if the command that starts the
 	// cluster has to name it.
 	StateDir string
 }

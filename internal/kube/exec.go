@@ -27,7 +27,7 @@ type ExecConfig struct {
 	} `json:"env"`
 	InstallHint string `json:"installHint"`
 
-	dir string // folder of the kubeconfig, to which a relative Command refers
+	dir string // directory of the kubeconfig, to which a relative Command refers
 }
 
 type execCredential struct {

@@ -28,7 +28,7 @@ type named[T any] struct {
 	User    T      `json:"user"`
 	Context T      `json:"context"`
 
-	dir string // folder to which relative paths in the entry refer
+	dir string // directory to which relative paths in the entry refer
 }
 
 type clusterRef struct {
@@ -107,7 +107,7 @@ func readKubeconfig(p *stdio.Process, paths []string) (*Config, error) {
 	return cfg, nil
 }
 
-// isState reports whether dir is the state folder of a local cluster.
+// isState reports whether dir is the state directory of a local cluster.
 func isState(p *stdio.Process, dir string) bool {
 	_, err := p.ReadFile(filepath.Join(dir, wire.StateMarker))
 	return err == nil

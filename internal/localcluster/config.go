@@ -18,9 +18,9 @@ import (
 
 // Config describes the cluster to run.
 type Config struct {
-	// StateDir is the state folder, an absolute path.
+	// StateDir is the state directory, an absolute path.
 	StateDir string
-	// BinDir is the folder with agent, berth and the Slurm-named commands; it is
+	// BinDir is the directory with agent, berth and the Slurm-named commands; it is
 	// mounted into pods at the same path.
 	BinDir string
 	// APIPort is the API server's port on 127.0.0.1; 0: the one of the last start, or a
@@ -37,7 +37,7 @@ type Config struct {
 	Isolated bool
 
 	// Accounting is the database of accounting, as for store.Open; "": a file in the
-	// state folder.
+	// state directory.
 	Accounting string
 
 	// Nodes of the cluster. Partitions and Cluster, if set, replace those of the
@@ -150,7 +150,7 @@ type SchedulerConfig struct {
 	// webhooks.
 	Admit      func(controlplane.Admit)
 	Accounting string // database of accounting
-	Archive    string // folder of archived records
+	Archive    string // directory of archived records
 }
 
 // NodesConfig is the configuration of the process nodes.

@@ -3,6 +3,6 @@
 // certificates, configuration objects and users. It needs no root; as root,
 // other users of the machine can be users of the cluster.
 //
-// All state that must survive is in one state folder, which one process at a time may
+// All state that must survive is in one state directory, which one process at a time may
 // use. Nothing listens beyond loopback and the pods' own bridge.
 package localcluster

@@ -82,7 +82,7 @@ func shell(name string) string {
 }
 
 // writeHome writes a user's kubeconfig into the user's home, readable only by the user.
-// It runs as root in folders that the user controls. Therefore it accesses files with
+// It runs as root in directories that the user controls. Therefore it accesses files with
 // the user's own permissions, follows no symbolic link, and opens no file that exists
 // already.
 func writeHome(u Account, data []byte) error {
@@ -107,7 +107,7 @@ func removeHome(u Account, data []byte) error {
 	})
 }
 
-// inHome calls f, with the user's permissions on files, for the folder of users'
+// inHome calls f, with the user's permissions on files, for the directory of users'
 // kubeconfigs, which it creates if there is none.
 func inHome(u Account, f func(dir int) error) error {
 	result := make(chan error, 1)
@@ -154,8 +154,8 @@ func become(u Account) error {
 	return nil
 }
 
-// subfolder opens the folder name in dir and creates it if there is none. It refuses a
-// link, or a folder of another user.
+// subfolder opens the directory name in dir and creates it if there is none. It refuses a
+// link, or a directory of another user.
 func subfolder(dir int, name string, u Account) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY | unix.O_CLOEXEC
 	err := unix.Mkdirat(dir, name, 0o700)
@@ -179,7 +179,7 @@ func ownedBy(fd int, u Account) error {
 		return err
 	}
 	if int64(s.Uid) != u.UID {
-		return fmt.Errorf("a folder of the path belongs to uid %d", s.Uid)
+		return fmt.Errorf("a directory of the path belongs to uid %d", s.Uid)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
-// Names of the login node in the state folder and the cluster.
+// Names of the login node in the state directory and the cluster.
 const (
 	dirLogin       = "login"
 	loginProgram   = "loginnode"
@@ -41,7 +41,7 @@ const (
 func (k *cluster) startLogin(ctx context.Context, a *api) error {
 	program := filepath.Join(k.BinDir, loginProgram)
 	if _, err := os.Stat(program); err != nil {
-		return fmt.Errorf("the program loginnode must be in the folder of this program: %w", err)
+		return fmt.Errorf("the program loginnode must be in the directory of this program: %w", err)
 	}
 	dir := k.state.path(dirLogin)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -166,7 +166,7 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 	return name, os.WriteFile(name, data, 0o600)
 }
 
-// loginRunDir returns the folder for credentials of sessions: in memory if there is
+// loginRunDir returns the directory for credentials of sessions: in memory if there is
 // such a file system, and short enough for the name of a socket.
 func loginRunDir(stateDir string) string {
 	sum := sha256.Sum256([]byte(stateDir))

@@ -76,7 +76,7 @@ func (a *api) drop(ctx context.Context, have v1alpha1.PartitionList, wanted []v1
 	return nil
 }
 
-// refresh updates the folder of the commands in partitions of an earlier run.
+// refresh updates the directory of the commands in partitions of an earlier run.
 func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin string) error {
 	patch := map[string]any{"spec": map[string]any{"agent": map[string]any{"hostPath": bin}}}
 	for _, p := range have.Items {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ReadProcess returns the process that runs the cluster of a state folder.
+// ReadProcess returns the process that runs the cluster of a state directory.
 func ReadProcess(dir string) (Process, error) {
 	var p Process
 	data, err := os.ReadFile(filepath.Join(dir, fileProcess))

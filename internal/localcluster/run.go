@@ -75,7 +75,7 @@ type part struct {
 }
 
 // Run runs a cluster until ctx ends; then it stops everything in order and returns nil.
-// ready is called once, when the cluster accepts jobs. With fresh, the state folder is
+// ready is called once, when the cluster accepts jobs. With fresh, the state directory is
 // emptied first.
 func Run(ctx context.Context, c Config, fresh bool, ready func(Info)) error {
 	st, err := openState(c.StateDir)

@@ -15,10 +15,10 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
-// fileAccounting is the database of accounting in the state folder.
+// fileAccounting is the database of accounting in the state directory.
 const fileAccounting = "accounting.db"
 
-// dirArchive is the folder of sacctmgr archive dump.
+// dirArchive is the directory of sacctmgr archive dump.
 const dirArchive = "archive"
 
 // startScheduler runs the scheduler in this process, or releases its port for one

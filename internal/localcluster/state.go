@@ -14,10 +14,10 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Files of the state folder.
+// Files of the state directory.
 const (
 	fileLock    = "lock"
-	fileMarker  = wire.StateMarker // marks the folder as one that may be emptied
+	fileMarker  = wire.StateMarker // marks the directory as one that may be emptied
 	filePorts   = "ports.json"
 	fileProcess = "process.json"
 	// fileControllers is kube-controller-manager's kubeconfig.
@@ -31,7 +31,7 @@ const (
 	FileLog           = "log"
 )
 
-// RunningError reports that another process uses the state folder.
+// RunningError reports that another process uses the state directory.
 type RunningError struct{ Process Process }
 
 func (e *RunningError) Error() string {
@@ -54,7 +54,7 @@ type Process struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// state is an open, locked state folder.
+// state is an open, locked state directory.
 type state struct {
 	dir  string
 	lock *os.File
@@ -67,15 +67,15 @@ type ports struct {
 	Login   int `json:"login,omitempty"`
 }
 
-// openState creates and locks the folder. The kernel releases the lock when the process
+// openState creates and locks the directory. The kernel releases the lock when the process
 // exits, for whatever reason.
 func openState(dir string) (*state, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, fileLock), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	if err != nil {
@@ -84,7 +84,7 @@ func openState(dir string) (*state, error) {
 			p, _ := ReadProcess(dir)
 			return nil, &RunningError{Process: p}
 		}
-		return nil, fmt.Errorf("state folder: lock: %w", err)
+		return nil, fmt.Errorf("state directory: lock: %w", err)
 	}
 	s := &state{dir: dir, lock: f}
 	if err := s.mark(); err != nil {
@@ -96,7 +96,7 @@ func openState(dir string) (*state, error) {
 
 func (s *state) path(name string) string { return filepath.Join(s.dir, name) }
 
-// mark marks the folder as a state folder. It must be new, empty or marked already.
+// mark marks the directory as a state directory. It must be new, empty or marked already.
 func (s *state) mark() error {
 	if _, err := os.Stat(s.path(fileMarker)); err == nil {
 		return nil
@@ -107,7 +107,7 @@ func (s *state) mark() error {
 	}
 	for _, e := range entries {
 		if e.Name() != fileLock && e.Name() != FileLog && e.Name() != "user.kubeconfig" {
-			return fmt.Errorf("%s has other files (%s): choose an empty folder with --state-dir", s.dir, e.Name())
+			return fmt.Errorf("%s has other files (%s): choose an empty directory with --state-dir", s.dir, e.Name())
 		}
 	}
 	return os.WriteFile(s.path(fileMarker), []byte(
@@ -115,7 +115,7 @@ func (s *state) mark() error {
 }
 
 // wipe removes everything but the lock, the log and the marker. It refuses to change a
-// folder with a mount below it.
+// directory with a mount below it.
 func (s *state) wipe() error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *state) close() {
 	_ = s.lock.Close()
 }
 
-// Locked reports whether a process has locked the state folder. It does not lock it
+// Locked reports whether a process has locked the state directory. It does not lock it
 // itself.
 func Locked(dir string) (bool, error) {
 	f, err := os.Open(filepath.Join(dir, fileLock))

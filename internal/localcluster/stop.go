@@ -10,7 +10,7 @@ import (
 
 // Stop signals the process that runs the cluster of dir to stop, and waits until it has
 // exited. It reports whether there was one. It signals a process only while that
-// process has locked the state folder and is recorded there.
+// process has locked the state directory and is recorded there.
 func Stop(ctx context.Context, dir string, patience time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -36,5 +36,5 @@ func Sweep(dir string, parts Parts) (bool, error) {
 	return true, nil
 }
 
-// nodesDir returns the process nodes' folder.
+// nodesDir returns the process nodes' directory.
 func nodesDir(state string) string { return filepath.Join(state, "nodes") }

@@ -59,7 +59,7 @@ type Cluster struct {
 	keys    []*mirror[keyObject]
 }
 
-// serviceAccount is the folder of a pod's own credential.
+// serviceAccount is the directory of a pod's own credential.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Connect returns a Cluster and watches the API server until ctx is done. It does not

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Files of a credential, in a folder for which %d stands in a text.
+// Files of a credential, in a directory for which %d stands in a text.
 const (
 	fileToken      = "token"
 	fileKubeconfig = "kubeconfig"

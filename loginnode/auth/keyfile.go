@@ -45,7 +45,7 @@ func readBelow(u *User, name string, strict bool) ([]byte, error) {
 		base, name = filepath.Dir(name), filepath.Base(name)
 	}
 	dir, err := unix.Open(base, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EACCES) { // a folder may be searchable but not readable
+	if errors.Is(err, unix.EACCES) { // a directory may be searchable but not readable
 		dir, err = unix.Open(base, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func readBelow(u *User, name string, strict bool) ([]byte, error) {
 	return readRegular(dir, parts[len(parts)-1], base, u.UID, strict)
 }
 
-// readRegular reads a regular file in a folder. It does not block on a FIFO, and does
+// readRegular reads a regular file in a directory. It does not block on a FIFO, and does
 // not read devices or follow links.
 func readRegular(dir int, name, base string, uid int, strict bool) ([]byte, error) {
 	path := filepath.Join(base, name)

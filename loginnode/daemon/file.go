@@ -26,8 +26,8 @@ import (
 type File struct {
 	Listen  []string `json:"listen"`
 	Metrics string   `json:"metrics,omitempty"`
-	// HostKeys is a folder of private keys in OpenSSH's or PEM format. GenerateHostKeys
-	// creates an Ed25519 and an RSA key if it is empty. NextHostKeys is a folder of
+	// HostKeys is a directory of private keys in OpenSSH's or PEM format. GenerateHostKeys
+	// creates an Ed25519 and an RSA key if it is empty. NextHostKeys is a directory of
 	// keys that are announced to clients in advance.
 	HostKeys         string `json:"hostKeys"`
 	NextHostKeys     string `json:"nextHostKeys,omitempty"`
@@ -148,7 +148,7 @@ type Forwarding struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// Cgroup names the delegated cgroup2 folder below which users have theirs.
+// Cgroup names the delegated cgroup2 directory below which users have theirs.
 type Cgroup struct {
 	Parent string `json:"parent"`
 	CPUs   string `json:"cpus,omitempty"` // cpu.max, such as "200000 100000"

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// hostKeys reads the private keys of a folder (a mounted Secret, usually), so
+// hostKeys reads the private keys of a directory (a mounted Secret, usually), so
 // that every replica and every start shows the same ones.
 func hostKeys(dir string, generate bool) ([]ssh.Signer, error) {
 	if dir == "" {
-		return nil, errors.New("hostKeys: no folder")
+		return nil, errors.New("hostKeys: no directory")
 	}
 	keys, err := readHostKeys(dir)
 	if generate && (errors.Is(err, fs.ErrNotExist) || err == nil && len(keys) == 0) {

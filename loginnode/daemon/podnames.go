@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// namesMain writes the passwd(5) and group(5) of a user's pod into a folder.
+// namesMain writes the passwd(5) and group(5) of a user's pod into a directory.
 func namesMain(dir string, errs io.Writer) int {
 	p, err := readPodFile(os.Getenv(EnvPod))
 	if err == nil {

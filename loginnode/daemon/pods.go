@@ -42,7 +42,7 @@ type PodRequest struct {
 }
 
 // PodCommand is the first argument that makes the program the server of a user's pod,
-// which EnvPod describes; NamesCommand, with a folder, makes it write the names for
+// which EnvPod describes; NamesCommand, with a directory, makes it write the names for
 // that pod.
 const (
 	PodCommand   = "user-pod"
@@ -135,7 +135,7 @@ func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodReq
 // sessionsOnly is the part of the file that has to do with sessions.
 func (f *File) sessionsOnly() *File {
 	return &File{
-		// A folder of its own in it: the volume itself is the kubelet's.
+		// A directory of its own in it: the volume itself is the kubelet's.
 		RunDir:          filepath.Join(f.Pods.RunDir, "server"),
 		MaxSessions:     f.MaxSessions,
 		MaxUserConns:    f.MaxUserConns,
@@ -167,7 +167,7 @@ func podSecret(hostKeys string) ([]byte, error) {
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(hostKeys, e.Name()))
 		if err != nil {
-			continue // a folder; readHostKeys has reported errors of keys
+			continue // a directory; readHostKeys has reported errors of keys
 		}
 		raw, err := ssh.ParseRawPrivateKey(data)
 		if err != nil {

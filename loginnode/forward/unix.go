@@ -119,10 +119,10 @@ func listenUnix(u asuser.User, path string) (net.Listener, error) {
 	return &userSocket{l, u, path}, nil
 }
 
-// Agent creates a socket in a folder of the user that connects to the client's agent.
+// Agent creates a socket in a directory of the user that connects to the client's agent.
 // done removes it.
-func (f *Forwarder) Agent(folder string) (socket string, done func(), err error) {
-	socket = filepath.Join(folder, "agent.sock")
+func (f *Forwarder) Agent(directory string) (socket string, done func(), err error) {
+	socket = filepath.Join(directory, "agent.sock")
 	l, err := listenUnix(f.Login.User.Rights(), socket)
 	if err != nil {
 		return "", nil, err

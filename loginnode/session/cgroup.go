@@ -45,7 +45,7 @@ func (c *Cgroups) limits() map[string]string {
 	return all
 }
 
-// dir returns the folder of the user's group.
+// dir returns the directory of the user's group.
 func (c *Cgroups) dir(uid int) string { return filepath.Join(c.Parent, "user-"+strconv.Itoa(uid)) }
 
 // Place is a Config's Place.

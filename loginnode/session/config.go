@@ -19,7 +19,7 @@ type Config struct {
 	AcceptEnv []string
 	// Path is the PATH of sessions.
 	Path string
-	// LoginPath are folders that precede the PATH that /etc/profile sets in login
+	// LoginPath are directories that precede the PATH that /etc/profile sets in login
 	// shells; "": none. Only bash supports it, by a command before its first prompt.
 	LoginPath string
 	// SFTPServer is the program that serves sftp; "": the child does it itself.
@@ -44,7 +44,7 @@ type Config struct {
 	// returns variables, and a function to call when the session has ended. If it
 	// returns an error, the session does not start. nil: nothing to prepare.
 	Prepare func(ctx context.Context, l *auth.Login) (env []string, done func(), err error)
-	// Place returns a descriptor of the cgroup folder in which a session's process
+	// Place returns a descriptor of the cgroup directory in which a session's process
 	// starts, with the user's limits; nil: none.
 	Place func(u *auth.User) (cgroup int, done func(), err error)
 	// Agent opens a socket for the user's forwarded agent; nil: agents are not

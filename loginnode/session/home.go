@@ -28,7 +28,7 @@ func makeHome(u *auth.User, skeleton string) error {
 		return err
 	}
 	if !filepath.IsAbs(u.Home) || filepath.Clean(u.Home) == "/" {
-		return fmt.Errorf("home of %s: %q is not a folder that can be created", u.Name, u.Home)
+		return fmt.Errorf("home of %s: %q is not a directory that can be created", u.Name, u.Home)
 	}
 	home := filepath.Clean(u.Home)
 	if err := makeParents(filepath.Dir(home)); err != nil {
@@ -67,8 +67,8 @@ func createHome(u *auth.User, home, skeleton string) error {
 	return err
 }
 
-// chownNew changes the owner of a folder that was just created. A user who may write to
-// its parent may have replaced it by a link or by a folder of another owner.
+// chownNew changes the owner of a directory that was just created. A user who may write to
+// its parent may have replaced it by a link or by a directory of another owner.
 func chownNew(dir string, u *auth.User) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -76,7 +76,7 @@ func chownNew(dir string, u *auth.User) error {
 	return changeOwn(dir, func(fd int) error { return unix.Fchown(fd, u.UID, u.GID) })
 }
 
-// changeOwn opens a folder that the server owns and calls change with it.
+// changeOwn opens a directory that the server owns and calls change with it.
 func changeOwn(dir string, change func(fd int) error) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -88,12 +88,12 @@ func changeOwn(dir string, change func(fd int) error) error {
 		return err
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s was replaced by a folder of uid %d", dir, st.Uid)
+		return fmt.Errorf("%s was replaced by a directory of uid %d", dir, st.Uid)
 	}
 	return change(fd)
 }
 
-// rename renames a folder, and fails if the new name exists.
+// rename renames a directory, and fails if the new name exists.
 func rename(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
@@ -105,7 +105,7 @@ func rename(from, to string) error {
 	return err
 }
 
-// makeParents creates the folders above a home with mode 755, whatever the server's
+// makeParents creates the directories above a home with mode 755, whatever the server's
 // umask is.
 func makeParents(dir string) error {
 	if _, err := os.Stat(dir); err == nil || dir == "/" {
@@ -124,7 +124,7 @@ func makeParents(dir string) error {
 	return changeOwn(dir, func(fd int) error { return unix.Fchmod(fd, 0o755) })
 }
 
-// copyTree copies regular files and folders, as the user.
+// copyTree copies regular files and directories, as the user.
 func copyTree(to, from string) error {
 	err := filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

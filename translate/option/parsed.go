@@ -129,7 +129,7 @@ type Step struct {
 	Bcast    *string // nil: not given; empty: the default path
 	Compress bool    // what --bcast copies
 	// SendLibs makes --bcast copy the program's shared objects too, except those
-	// in the folders of BcastExclude.
+	// in the directories of BcastExclude.
 	SendLibs     bool
 	BcastExclude string
 	Threads      int32 // launch fan-out

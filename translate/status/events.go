@@ -62,6 +62,6 @@ type TransactionList struct {
 type ArchiveRequest struct {
 	// Before is a time in Unix seconds; 0: from the scheduler's retention.
 	Before int64 `json:"before,omitempty"`
-	// Load is the name of a file in the scheduler's archive folder.
+	// Load is the name of a file in the scheduler's archive directory.
 	Load string `json:"load,omitempty"`
 }

@@ -34,7 +34,7 @@ type Server struct {
 	log      bytes.Buffer
 }
 
-// Start starts a server in a folder of its own, which listens on a socket there
+// Start starts a server in a directory of its own, which listens on a socket there
 // and nowhere else. If PostgreSQL is not installed the test is skipped, or fails
 // if BERTH_TEST_POSTGRES is set. The server does not run as root, which it
 // refuses, and stops at the end of the test.
@@ -106,15 +106,15 @@ func answers(ctx context.Context, address string) bool {
 	return db.PingContext(ctx) == nil
 }
 
-// serverFolder returns the folder of initdb and postgres, or "".
+// serverFolder returns the directory of initdb and postgres, or "".
 func serverFolder() string {
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	slices.Sort(folders)
-	slices.Reverse(folders)
+	directories, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.Sort(directories)
+	slices.Reverse(directories)
 	if path, err := exec.LookPath("initdb"); err == nil {
-		folders = append(folders, filepath.Dir(path))
+		directories = append(directories, filepath.Dir(path))
 	}
-	for _, f := range folders {
+	for _, f := range directories {
 		if _, err := os.Stat(filepath.Join(f, "initdb")); err == nil {
 			return f
 		}
@@ -122,7 +122,7 @@ func serverFolder() string {
 	return ""
 }
 
-// unprivileged gives the folder to a user other than root, and returns the
+// unprivileged gives the directory to a user other than root, and returns the
 // attributes of processes of that user.
 func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {

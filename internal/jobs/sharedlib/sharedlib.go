@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// DefaultExclude are the folders whose shared objects exist on every machine: the
+// DefaultExclude are the directories whose shared objects exist on every machine: the
 // default of BcastExclude (slurm.conf(5)).
 const DefaultExclude = "/lib,/usr/lib,/lib64,/usr/lib64"
 
@@ -47,13 +47,13 @@ func parseLdd(text string) (paths []string) {
 	return paths
 }
 
-// Exclude returns the paths that are not below one of the comma-separated folders;
-// "none" is no folder.
-func Exclude(paths []string, folders string) []string {
+// Exclude returns the paths that are not below one of the comma-separated directories;
+// "none" is no directory.
+func Exclude(paths []string, directories string) []string {
 	var kept []string
 next:
 	for _, p := range paths {
-		for dir := range strings.SplitSeq(folders, ",") {
+		for dir := range strings.SplitSeq(directories, ",") {
 			if dir != "" && !strings.EqualFold(dir, "none") && strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/") {
 				continue next
 			}

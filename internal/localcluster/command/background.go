@@ -140,7 +140,7 @@ func (p *program) args() []string {
 func checkSpace(dir string, least uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return fmt.Errorf("state folder: %w", err)
+		return fmt.Errorf("state directory: %w", err)
 	}
 	if free := s.Bavail * uint64(s.Bsize); free < least {
 		return fmt.Errorf("the disk of %s is full: %d MB free, %d MB needed", dir, free>>20, least>>20)

@@ -89,7 +89,7 @@ func (p *program) complete() error {
 	return p.Complete(p.UID, p.Env, dir, exe)
 }
 
-// freeSpace is the minimum free space of the state folder's file system.
+// freeSpace is the minimum free space of the state directory's file system.
 const freeSpace = 256 << 20
 
 func (p *program) run(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (p *program) run(ctx context.Context) error {
 		return err
 	}
 	if err := os.MkdirAll(p.StateDir, 0o711); err != nil {
-		return fmt.Errorf("state folder: %w", err)
+		return fmt.Errorf("state directory: %w", err)
 	}
 	if err := checkSpace(p.StateDir, freeSpace); err != nil {
 		return err

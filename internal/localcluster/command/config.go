@@ -28,7 +28,7 @@ func (p *program) config(progress func(string)) (localcluster.Config, error) {
 	old := localcluster.Shape{}
 	if !p.Fresh {
 		if old, err = localcluster.ReadShape(p.StateDir); err != nil {
-			return c, fmt.Errorf("state folder: %w; --fresh starts over", err)
+			return c, fmt.Errorf("state directory: %w; --fresh starts over", err)
 		}
 	}
 	if c.Users, err = p.accounts(old.Users); err != nil {

@@ -165,7 +165,7 @@ func giveUp() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// openLog opens the log in the state folder for Kubernetes and Berth.
+// openLog opens the log in the state directory for Kubernetes and Berth.
 func (p *program) openLog(c *localcluster.Config) (*os.File, error) {
 	name := filepath.Join(p.StateDir, localcluster.FileLog)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -17,7 +17,7 @@ func (p *program) status(_ context.Context) error {
 		return err
 	}
 	if !locked {
-		return fmt.Errorf("%w (state folder %s)", errNotRunning, p.StateDir)
+		return fmt.Errorf("%w (state directory %s)", errNotRunning, p.StateDir)
 	}
 	process, err := localcluster.ReadProcess(p.StateDir)
 	if err != nil || !process.Ready {

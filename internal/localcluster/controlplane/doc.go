@@ -18,7 +18,7 @@ import (
 // LinkerFlags in the Makefile), or clients cannot parse the server's version.
 const Version = "v1.36.3"
 
-// Config has the folders and files of the control plane. The folders exist.
+// Config has the directories and files of the control plane. The directories exist.
 type Config struct {
 	// Dir has etcd's data and the configuration files of the components.
 	Dir string

@@ -16,11 +16,11 @@ import (
 // name.
 const maxSocketPath = 90
 
-// etcd runs the store. It listens on Unix sockets in a folder that only its owner can
+// etcd runs the store. It listens on Unix sockets in a directory that only its owner can
 // access: with a port on loopback, every user of the machine would be an administrator.
 type etcd struct {
 	server *embed.Etcd
-	socket string // folder for the sockets if the data folder's path is too long
+	socket string // directory for the sockets if the data directory's path is too long
 	url    string
 }
 
@@ -38,7 +38,7 @@ func startEtcd(ctx context.Context, dir string, log *zap.Logger) (*etcd, error) 
 		e.socket, sockets = tmp, tmp
 	}
 	client, peer := filepath.Join(sockets, "c.sock"), filepath.Join(sockets, "p.sock")
-	_ = os.Remove(client) // left by a crash; this process has the state folder's lock
+	_ = os.Remove(client) // left by a crash; this process has the state directory's lock
 	_ = os.Remove(peer)
 
 	var err error

@@ -27,7 +27,7 @@ import (
 // Cluster is a running cluster.
 type Cluster struct {
 	localcluster.Info
-	// StateDir is the state folder; BinDir has the agent and the commands.
+	// StateDir is the state directory; BinDir has the agent and the commands.
 	StateDir, BinDir string
 	// Admin is an administrator's client configuration.
 	Admin *rest.Config
@@ -54,7 +54,7 @@ func WithoutScheduler(c *localcluster.Config) { c.Parts.Scheduler = nil }
 
 // Start starts a cluster of three nodes with four CPUs and 2000 MB each, and stops it
 // at the end of the test. Only one may run at a time, because Kubernetes' parts have
-// global state. Agent and commands come from the folder bin/ of the source tree, if it
+// global state. Agent and commands come from the directory bin/ of the source tree, if it
 // is built.
 func Start(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
@@ -88,7 +88,7 @@ func Start(t testing.TB, options ...Option) *Cluster {
 	return run(t, c, state)
 }
 
-func run(t testing.TB, c localcluster.Config, folder string) *Cluster {
+func run(t testing.TB, c localcluster.Config, directory string) *Cluster {
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(chan localcluster.Info, 1), make(chan error, 1)
 	go func() {
@@ -100,10 +100,10 @@ func run(t testing.TB, c localcluster.Config, folder string) *Cluster {
 			t.Errorf("the cluster ended: %v", err)
 		}
 		if t.Failed() {
-			t.Logf("state kept in %s", folder)
+			t.Logf("state kept in %s", directory)
 			return
 		}
-		if err := os.RemoveAll(folder); err != nil {
+		if err := os.RemoveAll(directory); err != nil {
 			t.Error(err)
 		}
 	})
@@ -117,7 +117,7 @@ func run(t testing.TB, c localcluster.Config, folder string) *Cluster {
 		return &Cluster{Info: info, StateDir: c.StateDir, BinDir: c.BinDir, Admin: rc}
 	case err := <-ended:
 		ended <- nil
-		t.Fatalf("starting the cluster: %v (log in %s)", err, folder)
+		t.Fatalf("starting the cluster: %v (log in %s)", err, directory)
 		return nil
 	}
 }

@@ -40,7 +40,7 @@ type Options struct {
 	LoginPort  int
 	Isolated   bool
 
-	AccountingStorage string // "": a file in the state folder
+	AccountingStorage string // "": a file in the state directory
 
 	// Shaped: the command line has the number or the size of nodes. Otherwise those of
 	// the last start are used.
@@ -50,7 +50,7 @@ type Options struct {
 // AddState adds the flag of every sub-command.
 func (o *Options) AddState(fs *pflag.FlagSet) {
 	fs.StringVar(&o.StateDir, "state-dir", o.StateDir,
-		"`folder` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
+		"`directory` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
 }
 
 // AddRun adds the flags for starting a cluster.
@@ -74,10 +74,10 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Isolated, "isolated", false,
 		"jobs reach one another and the cluster only, not what this machine reaches (as root)")
 	fs.StringVar(&o.AccountingStorage, "accounting-storage", "",
-		"`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state folder)")
+		"`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state directory)")
 	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal,
-		"internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args; none: a Kubernetes without Berth")
-	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
+		"internal, or external: somebody else runs the scheduler, with the flags in the state directory's scheduler.args; none: a Kubernetes without Berth")
+	fs.StringVar(&o.BinDir, "bin-dir", "", "`directory` of the commands, as pods see it (default: where this program is)")
 }
 
 // shapeFlags are the flags for the number and the size of nodes.
@@ -114,7 +114,7 @@ func (o *Options) Look(fs *pflag.FlagSet) {
 }
 
 // Complete sets defaults and checks what can be checked without reading files of the
-// machine. euid is the effective user id, env the environment, dir the current folder,
+// machine. euid is the effective user id, env the environment, dir the current directory,
 // exe this program's path.
 func (o *Options) Complete(euid int, env func(string) string, dir, exe string) error {
 	if o.StateDir == "" {
@@ -147,7 +147,7 @@ func (o *Options) Complete(euid int, env func(string) string, dir, exe string) e
 func (o *Options) check(euid int) error {
 	switch {
 	case o.StateDir == "/":
-		return errors.New("--state-dir: not the root folder")
+		return errors.New("--state-dir: not the root directory")
 	case o.Nodes < 0 || o.Nodes > 1000:
 		return fmt.Errorf("--nodes: %d is not in 0..1000", o.Nodes)
 	case o.CPUs < 0 || o.CPUs > 65533:
@@ -172,7 +172,7 @@ func (o *Options) check(euid int) error {
 	return nil
 }
 
-// DefaultStateDir returns the folder of a cluster's state without a flag.
+// DefaultStateDir returns the directory of a cluster's state without a flag.
 func DefaultStateDir(euid int, env func(string) string) (string, error) {
 	if euid == 0 {
 		return "/var/lib/berth", nil
@@ -183,7 +183,7 @@ func DefaultStateDir(euid int, env func(string) string) (string, error) {
 	if home := env("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".local", "state", "berth"), nil
 	}
-	return "", errors.New("neither HOME nor XDG_STATE_HOME is set; name a folder with --state-dir")
+	return "", errors.New("neither HOME nor XDG_STATE_HOME is set; name a directory with --state-dir")
 }
 
 // ParseMemory parses a size like Slurm's --mem, in MiB: a number with K, M (the

@@ -31,7 +31,7 @@ const (
 	skew = time.Hour
 )
 
-// Store is a folder of certificates. Its methods are not safe for concurrent
+// Store is a directory of certificates. Its methods are not safe for concurrent
 // use with each other.
 type Store struct {
 	dir string
@@ -68,7 +68,7 @@ type Leaf struct {
 	Client bool
 }
 
-// Open reads the folder's CAs and key and creates those that are missing. The folder is
+// Open reads the directory's CAs and key and creates those that are missing. The directory is
 // created with mode 0700.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -85,7 +85,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	return s, s.serviceAccountKey()
 }
 
-// Path returns the path of a file in the folder.
+// Path returns the path of a file in the directory.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, name) }
 
 // Write signs a leaf and writes it as NAME.crt and NAME.key.

@@ -73,7 +73,7 @@ type Config struct {
 	// it.
 	Pod string
 
-	// Objects is a folder of YAML files with objects of the group berth.hpc, which a
+	// Objects is a directory of YAML files with objects of the group berth.hpc, which a
 	// new leader applies: each if its file has changed since it was last applied. "":
 	// none.
 	Objects string
@@ -125,7 +125,7 @@ type Admit = queue.Admit
 type Accounting struct {
 	// Storage is the path of a SQLite file, or a postgres:// URL.
 	Storage string
-	// Retention is how many days records are kept, 0: for ever. Archive is the folder
+	// Retention is how many days records are kept, 0: for ever. Archive is the directory
 	// where older records are archived; "": they are deleted.
 	Retention int
 	Archive   string

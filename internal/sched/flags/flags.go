@@ -53,7 +53,7 @@ func (f *Flags) Set() *flag.FlagSet {
 		"`database` of accounting: path of a SQLite file or postgres:// URL (default: none)")
 	s.IntVar(&f.Retention, "accounting-retention", 0, "`days` that accounting records are kept; 0: for ever")
 	s.StringVar(&f.Archive, "accounting-archive", "",
-		"`folder` that takes records older than that; empty: they are deleted")
+		"`directory` that takes records older than that; empty: they are deleted")
 	s.DurationVar(&f.StartTimeout, "start-timeout", 0,
 		"how long a placed job may take to start, a `duration` (default 60s)")
 	s.StringVar(&f.HealthAddress, "health-address", "",
@@ -61,7 +61,7 @@ func (f *Flags) Set() *flag.FlagSet {
 	s.StringVar(&f.JobSetAddress, "jobset-webhook-address", "",
 		"`host:port` where JobSet's webhooks are served (default :6822)")
 	s.StringVar(&f.Pod, "pod", "", "`name` of the pod this process runs in, which gets a label while it leads")
-	s.StringVar(&f.Objects, "objects", "", "`folder` of YAML files with Berth's objects, applied when they change")
+	s.StringVar(&f.Objects, "objects", "", "`directory` of YAML files with Berth's objects, applied when they change")
 	s.StringVar(&f.AgentImage, "agent-image", "", "`image` of the agent for partitions that do not name one")
 	s.BoolVar(&f.Namespaces, "user-namespaces", false, "make the namespace, ServiceAccount and bindings of each User")
 	s.StringVar(&f.Labels, "user-namespace-labels", "", "`labels` of those namespaces: key=value,...")
