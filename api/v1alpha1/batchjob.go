@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// BatchJob is one job in the queue. A pending job is this object and nothing
-// else; a running one also owns a PodGroup and a JobSet.
+// BatchJob is one job in the queue. A pending job is only this object; a running one
+// also owns a PodGroup and a JobSet.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,12 +29,11 @@ type BatchJob struct {
 	Status BatchJobStatus `json:"status,omitempty"`
 }
 
-// BatchJobSpec is what was asked for. Admission sets the fields of the first
-// group; whatever a client writes there is overwritten.
+// BatchJobSpec is the request. Admission sets the first fields, up to SubmitTime, and
+// overwrites the values of clients.
 type BatchJobSpec struct {
-	// JobID is the job's number: unique in the cluster, increasing. Immutable.
-	// It is required, so that the API server refuses a job that admission has
-	// not seen.
+	// JobID is the job's id: unique in the cluster, increasing and immutable. It is
+	// required, so that the API server rejects a job that did not pass admission.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=1
@@ -43,7 +42,7 @@ type BatchJobSpec struct {
 	User string `json:"user,omitempty"`
 	// Partition is the first of job.partitions, or the default partition.
 	Partition string `json:"partition,omitempty"`
-	// SubmitTime as admission saw it, with microseconds (it orders the queue).
+	// SubmitTime is the time of the admission, with microseconds (it orders the queue).
 	SubmitTime *metav1.MicroTime `json:"submitTime,omitempty"`
 
 	// Job is the neutral Job.
@@ -51,11 +50,11 @@ type BatchJobSpec struct {
 	// Script is the batch script, byte for byte, zstd-compressed. Empty for an
 	// allocation without a script (salloc, srun).
 	Script []byte `json:"script,omitempty"`
-	// Environment is the submitting environment, NAME=value entries each ended
-	// by a NUL byte, zstd-compressed.
+	// Environment is the environment of the submitting command: NAME=value entries, each
+	// terminated by a NUL byte, zstd-compressed.
 	Environment []byte `json:"environment,omitempty"`
 
-	// Origin is the job this one was split off from: the array of a task, the
+	// Origin is the job that this one was split off from: the array of a task, the
 	// first component of a heterogeneous job. Only the scheduler sets it.
 	Origin *Origin `json:"origin,omitempty"`
 	// Task is set on a task that was split off its array.
@@ -64,22 +63,22 @@ type BatchJobSpec struct {
 	// scheduler has split them off: the i-th gets the id jobID+1+i.
 	Components []job.Job `json:"components,omitempty"`
 
-	// Workload is what the job stands for where no command submitted it: pods
-	// that name Berth's scheduler. Only the scheduler sets it.
+	// Workload are the pods that the job represents if no command submitted it: pods that
+	// name Berth's scheduler. Only the scheduler sets it.
 	Workload *Workload `json:"workload,omitempty"`
 
-	// Cancel asks for the end of the job. Once set it cannot be unset.
+	// Cancel requests the end of the job. It cannot be unset.
 	Cancel *CancelRequest `json:"cancel,omitempty"`
-	// Requeues counts the requeues asked for; the keeper requeues the job
-	// while status.requeues is lower.
+	// Requeues is the number of requested requeues; the keeper requeues the job while
+	// status.requeues is lower.
 	Requeues int32 `json:"requeues,omitempty"`
 	// Suspend stops the job's processes while it is set (scontrol suspend).
 	// Only operators may set it.
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Origin names a BatchJob of the same namespace, which has script and
-// environment of what was split off from it.
+// Origin names a BatchJob in the same namespace, which has the script and environment of
+// the jobs that were split off from it.
 type Origin struct {
 	Name  string    `json:"name"`
 	UID   types.UID `json:"uid"`
@@ -89,8 +88,8 @@ type Origin struct {
 	Status []byte `json:"status,omitempty"`
 }
 
-// ArrayTask says which task of its array a job is. Count, Min, Max and Step are
-// those of the whole array.
+// ArrayTask identifies the task of an array. Count, Min, Max and Step are those of the
+// whole array.
 type ArrayTask struct {
 	Index int32 `json:"index"`
 	Count int32 `json:"count"`
@@ -99,10 +98,10 @@ type ArrayTask struct {
 	Step  int32 `json:"step"`
 }
 
-// Workload is a set of pods of the job's namespace that others made and that
-// are placed all or none.
+// Workload is a set of pods in the job's namespace that other controllers or users
+// created, and that are placed all together or not at all.
 type Workload struct {
-	// Kind and Name of what the pods are: a Pod, a PodGroup, a
+	// Kind and Name of the object that the pods belong to: a Pod, a PodGroup, a
 	// LeaderWorkerSet.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
@@ -122,7 +121,7 @@ type WorkloadPod struct {
 	UID  types.UID `json:"uid"`
 }
 
-// CancelRequest says who wants the job to end. Admission sets By and At.
+// CancelRequest is a request to end the job. Admission sets By and At.
 type CancelRequest struct {
 	By string            `json:"by,omitempty"` // user name
 	At *metav1.MicroTime `json:"at,omitempty"`
@@ -133,7 +132,7 @@ const (
 	StatePending     = status.StatePending
 	StateConfiguring = status.StateConfiguring // placed; not every agent has reported yet
 	StateRunning     = status.StateRunning
-	StateCompleting  = status.StateCompleting // decided; pods are still ending
+	StateCompleting  = status.StateCompleting // the outcome is decided; pods are still terminating
 	StateCompleted   = status.StateCompleted
 	StateFailed      = status.StateFailed
 	StateTimeout     = status.StateTimeout
@@ -144,27 +143,27 @@ const (
 	StateDeadline    = status.StateDeadline
 	StateOutOfMemory = status.StateOutOfMemory
 	StateSuspended   = status.StateSuspended
-	// StateSpecialExit is how a job is shown that waits with job.hold "special";
-	// its status.state is PENDING.
+	// StateSpecialExit is shown for a job that is held with job.hold "special"; its
+	// status.state is PENDING.
 	StateSpecialExit = status.StateSpecialExit
-	// StateReservationDeleted is how one is shown that waits with job.HoldDeleted.
+	// StateReservationDeleted is shown for a job that is held with job.HoldDeleted.
 	StateReservationDeleted = status.StateReservationDeleted
 )
 
-// BatchJobStatus is what became of the job. Only the scheduler writes it. An
-// empty State means PENDING.
+// BatchJobStatus is the state of the job. Only the scheduler writes it. An empty State
+// means PENDING.
 type BatchJobStatus struct {
 	State string `json:"state,omitempty"`
-	// Final is the state the job will have when COMPLETING is over.
+	// Final is the state after COMPLETING.
 	Final string `json:"final,omitempty"`
-	// Reason is Slurm's reason code; Message says more where there is more.
-	// Reasons that change with every plan live in the queue API, not here.
+	// Reason is Slurm's reason code; Message may have details. Reasons that change with
+	// every plan are not stored; the queue API shows them.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Requeues is how often the job went back to the queue by request;
-	// Restarts how often it went back at all (SLURM_RESTART_COUNT). Attempt
-	// numbers the placements, from 1, and names the objects of each.
+	// Requeues is how often the job was requeued by request, Restarts how often it was
+	// requeued in total (SLURM_RESTART_COUNT). Attempt is the number of the placement,
+	// from 1, and part of the names of its objects.
 	Requeues int32 `json:"requeues,omitempty"`
 	Restarts int32 `json:"restarts,omitempty"`
 	Attempt  int32 `json:"attempt,omitempty"`
@@ -172,58 +171,58 @@ type BatchJobStatus struct {
 	EligibleTime *metav1.MicroTime `json:"eligibleTime,omitempty"`
 	StartTime    *metav1.MicroTime `json:"startTime,omitempty"` // of this attempt
 	EndTime      *metav1.MicroTime `json:"endTime,omitempty"`
-	// Priority with which it was placed.
+	// Priority with which the job was placed.
 	Priority int64 `json:"priority,omitempty"`
-	// TimeLimit in force, minutes; job.Unlimited: none. Set at placement.
+	// TimeLimit is the current time limit in minutes, or job.Unlimited. Set at placement.
 	TimeLimit int32 `json:"timeLimit,omitempty"`
 	// ShortenedFrom is the time limit that the job requested, in minutes or
 	// job.Unlimited, if it was placed with a shorter one (--time-min); 0: it was not.
 	ShortenedFrom int32 `json:"shortenedFrom,omitempty"`
 
-	// SuspendTime is when the job was last suspended or resumed; Suspended is
-	// how many seconds it has been suspended before that, of this attempt.
+	// SuspendTime is when the job was last suspended or resumed; Suspended is the number
+	// of seconds that it was suspended before, in this attempt.
 	SuspendTime *metav1.MicroTime `json:"suspendTime,omitempty"`
 	Suspended   int64             `json:"suspendedSeconds,omitempty"`
-	// Preempt, on a job that runs, says that it is to make room.
+	// Preempt is set while a running job is being preempted.
 	Preempt *Preemption `json:"preempt,omitempty"`
 
 	// Partition the job runs or ran in.
 	Partition  string      `json:"partition,omitempty"`
 	Allocation *Allocation `json:"allocation,omitempty"`
-	// Reservation that the job runs in though it asks for none: one that is
-	// MAGNETIC.
+	// Reservation is the MAGNETIC reservation that the job runs in without having
+	// requested it.
 	Reservation string `json:"reservation,omitempty"`
 
 	ExitCode *ExitCode `json:"exitCode,omitempty"`
 	// Derived is the highest exit code of the job's steps.
 	Derived *ExitCode `json:"derivedExitCode,omitempty"`
 
-	// Cancel is who had the job cancelled together with many others, which
-	// spec.cancel does not say then.
+	// Cancel is who cancelled the job together with many others; spec.cancel is not set
+	// then.
 	Cancel *CancelRequest `json:"cancel,omitempty"`
 
-	// Array is what is left of an array; nil: all of it.
+	// Array has the pending tasks of an array; nil: all are pending.
 	Array *ArrayStatus `json:"array,omitempty"`
-	// Pods names the attempt whose pods this one runs in, where it took them
-	// over from an earlier task of its array.
+	// Pods names the attempt whose pods this one runs in, if it reuses those of an earlier
+	// job.
 	Pods *PodsOf `json:"pods,omitempty"`
 
-	// History are the changes of State since the job last came to the queue,
-	// oldest first; Past are its earlier attempts, oldest first. Accounting
-	// reads both, so that nothing is lost while its database is away.
+	// History are the changes of State since the job was last queued, oldest first; Past
+	// are its earlier attempts, oldest first. Accounting reads both, so that nothing is
+	// lost while its database is unavailable.
 	History []StateChange `json:"history,omitempty"`
 	Past    []PastAttempt `json:"past,omitempty"`
 }
 
-// ArrayStatus is the state of an array as a whole. The tasks that were split
-// off are BatchJobs of their own; the last one is the array's own BatchJob.
+// ArrayStatus is the state of an array as a whole. Tasks that were split off have their
+// own BatchJobs; the last one has the array's.
 type ArrayStatus struct {
-	// Pending are the tasks that nobody has split off, as --array takes them.
-	// One that exists as an object does not count, whatever is said here.
+	// Pending are the tasks that were not split off, in the syntax of --array. A task
+	// with its own object is not pending even if it is in this list.
 	Pending string `json:"pending,omitempty"`
-	// Own is the task that the array's BatchJob itself has become.
+	// Own is the task that the array's BatchJob has become.
 	Own *int32 `json:"own,omitempty"`
-	// Failed: a task that is gone did not complete.
+	// Failed: a task whose object was deleted did not complete.
 	Failed bool `json:"failed,omitempty"`
 }
 
@@ -237,7 +236,7 @@ type PodsOf struct {
 type Preemption struct {
 	By int64            `json:"by"` // job id
 	At metav1.MicroTime `json:"at"` // when the job was warned
-	// Due is when its grace is over.
+	// Due is the end of the grace time.
 	Due  metav1.MicroTime `json:"due"`
 	Mode string           `json:"mode"` // CANCEL or REQUEUE
 }
@@ -249,13 +248,13 @@ type StateChange struct {
 	Reason string           `json:"reason,omitempty"`
 }
 
-// PastAttempt is a run of the job that went back to the queue.
+// PastAttempt is an earlier run of a job that was requeued.
 type PastAttempt struct {
 	Attempt   int32            `json:"attempt"`
-	Restarts  int32            `json:"restarts,omitempty"` // before it went back
+	Restarts  int32            `json:"restarts,omitempty"` // before the requeue
 	State     string           `json:"state"`              // REQUEUED, NODE_FAIL, PREEMPTED
 	Reason    string           `json:"reason,omitempty"`
-	Queued    metav1.MicroTime `json:"queued,omitzero"` // when it came back to the queue; zero: it was submitted
+	Queued    metav1.MicroTime `json:"queued,omitzero"` // when it was requeued before; zero: never
 	Start     metav1.MicroTime `json:"start,omitzero"`  // zero: it never started
 	End       metav1.MicroTime `json:"end"`
 	TimeLimit int32            `json:"timeLimit,omitempty"`
@@ -270,37 +269,36 @@ type PastAttempt struct {
 	History   []StateChange    `json:"history,omitempty"`
 }
 
-// ExitCode is Slurm's pair, shown as Status:Signal.
+// ExitCode is an exit code and a signal, shown as Status:Signal.
 type ExitCode struct {
 	Status int32 `json:"status"`
 	Signal int32 `json:"signal"`
 }
 
-// Allocation is what a job holds. The order of Nodes is the order of
-// SLURM_NODEID; Nodes[0] is the batch host.
+// Allocation has the resources of a job. The order of Nodes is that of SLURM_NODEID;
+// Nodes[0] is the batch host.
 type Allocation struct {
 	Nodes []NodeAllocation `json:"nodes"`
 }
 
-// NodeAllocation is what a job holds on one node.
+// NodeAllocation has the resources of a job on one node.
 type NodeAllocation struct {
-	// Name is the node's short name; Node the Kubernetes node's name, where
-	// that differs.
+	// Name is the node's short name, Node the name in Kubernetes if it differs.
 	Name string `json:"name"`
 	Node string `json:"node,omitempty"`
-	// CPUs held, and which (ids as the node numbers them, a list such as
-	// "0-3,8"); both count Slurm CPUs, that is hardware threads.
+	// CPUs is the number of CPUs, CPUIDs their numbers on the node, as a list such as
+	// "0-3,8". Both count hardware threads, as Slurm does.
 	CPUs   int32  `json:"cpus"`
 	CPUIDs string `json:"cpuIDs,omitempty"`
-	// Sharers is how many jobs may hold the same CPUs (OverSubscribe); 0: one.
+	// Sharers is the number of jobs that may have the same CPUs (OverSubscribe); 0: one.
 	Sharers int32 `json:"sharers,omitempty"`
 	Memory  int64 `json:"memory,omitempty"` // MiB
-	Tasks   int32 `json:"tasks,omitempty"`  // tasks the job's geometry puts here
-	// GRES held, by "name" or "name:type".
+	Tasks   int32 `json:"tasks,omitempty"`  // tasks on the node
+	// GRES has the generic resources on the node.
 	GRES []GRESAllocation `json:"gres,omitempty"`
-	// Address (host:port) where the node's agent takes connections of the
-	// job's other agents. Set together with startTime, when every agent of
-	// the attempt has said hello.
+	// Address (host:port) at which the node's agent accepts connections of the job's
+	// other agents. It is set together with startTime, when all agents of the attempt
+	// have registered.
 	Address string `json:"address,omitempty"`
 }
 
@@ -309,7 +307,7 @@ type GRESAllocation struct {
 	Name    string `json:"name"`
 	Type    string `json:"type,omitempty"`
 	Count   int64  `json:"count"`
-	Indexes string `json:"indexes,omitempty"` // "0-1", where the device interface tells
+	Indexes string `json:"indexes,omitempty"` // "0-1", if they are known
 }
 
 // BatchJobList is a list of BatchJobs.
@@ -321,13 +319,13 @@ type BatchJobList struct {
 	Items           []BatchJob `json:"items"`
 }
 
-// PayloadBytes is the size of script and environment as they are stored.
+// PayloadBytes returns the stored size of script and environment.
 func (s *BatchJobSpec) PayloadBytes() int64 {
 	return int64(len(s.Script)) + int64(len(s.Environment))
 }
 
-// DescriptionBytes is about how many bytes the job's description and annotations
-// have as they are stored, beside script and environment.
+// DescriptionBytes returns the approximate stored size of the job's description and
+// annotations, without script and environment.
 func (b *BatchJob) DescriptionBytes() int64 {
 	n := b.Spec.Job.Bytes()
 	for i := range b.Spec.Components {

@@ -6,9 +6,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// LimitEnds is the instant at which the job's time limit is over; ok is false
-// when there is none: no limit, not started, or suspended, when the clock
-// stands still.
+// LimitEnds returns when the job reaches its time limit. ok is false if the job has no
+// limit, has not started, or is suspended, as time does not count then.
 func (s *BatchJobStatus) LimitEnds() (at time.Time, ok bool) {
 	if s.TimeLimit <= 0 || s.TimeLimit == job.Unlimited || s.StartTime == nil || s.State == StateSuspended {
 		return time.Time{}, false

@@ -8,8 +8,8 @@ import (
 // ClusterName is the name of the one Cluster object.
 const ClusterName = "berth"
 
-// Cluster carries the parameters of the whole cluster (slurm.conf(5)). There
-// is at most one, named ClusterName; without it every default holds.
+// Cluster has the parameters of the whole cluster (slurm.conf(5)). There is at most one,
+// named ClusterName; without it, all defaults apply.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=berth
@@ -41,7 +41,7 @@ type ClusterSpec struct {
 	// operators ten times as many. -1: no limit.
 	SubmitsPerSecond int32 `json:"submitsPerSecond,omitempty"` // 100
 	// ResvOverRun is how long jobs may continue after the end of their reservation, in
-	// minutes; 2^31-1: no limit.
+	// minutes; 2^31-1: UNLIMITED.
 	ResvOverRun int32 `json:"resvOverRunMinutes,omitempty"` // 0
 	JobRequeue  *bool `json:"jobRequeue,omitempty"`         // true
 	// RequeueExit are exit codes with which batch jobs are requeued ("1-3,9"),
@@ -51,7 +51,7 @@ type ClusterSpec struct {
 	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
 	EnforcePartLimits string `json:"enforcePartLimits,omitempty"`
 
-	// AccountingStorageEnforce lists what of accounts and QOS is enforced, as in
+	// AccountingStorageEnforce lists the rules of accounts and QOS that are enforced, as in
 	// slurm.conf(5): associations, limits, qos, safe, wckeys, all; none: nothing.
 	// Limits, qos and wckeys imply associations, safe implies limits. Without any
 	// Account or QOS there is nothing to enforce.
@@ -61,9 +61,9 @@ type ClusterSpec struct {
 	AccountingStorageEnforce []string `json:"accountingStorageEnforce,omitempty"` // associations,limits,qos
 
 	// PropagateResourceLimits are the resource limits of the submitting process
-	// that jobs take over ("ALL", "NONE" or names without RLIMIT_; default ALL),
-	// PropagateResourceLimitsExcept those that they do not; at most one of them.
-	// --propagate comes before both.
+	// that jobs inherit ("ALL", "NONE" or names without RLIMIT_; default ALL),
+	// PropagateResourceLimitsExcept those that they do not; at most one of them is set.
+	// --propagate overrides both.
 	PropagateResourceLimits       []string `json:"propagateResourceLimits,omitempty"`
 	PropagateResourceLimitsExcept []string `json:"propagateResourceLimitsExcept,omitempty"`
 
@@ -75,7 +75,7 @@ type ClusterSpec struct {
 	// "OFF" (default), "CANCEL" or "REQUEUE".
 	PreemptType string `json:"preemptType,omitempty"`
 	PreemptMode string `json:"preemptMode,omitempty"`
-	// PreemptExemptTime is how long a job runs at least before it may be preempted.
+	// PreemptExemptTime is the minimum run time of a job before it may be preempted.
 	PreemptExemptTime int32 `json:"preemptExemptTimeSeconds,omitempty"` // 0
 
 	// BackfillReservations is how many pending jobs of each partition have a start that
@@ -92,26 +92,26 @@ type ClusterSpec struct {
 	// wait in the queue with the jobs. Users' namespaces are ignored. Empty: none.
 	WorkloadNamespaces []string `json:"workloadNamespaces,omitempty"`
 
-	// PrivateData lists what users who are not operators may not see of other users
-	// (jobs, ...).
+	// PrivateData lists the kinds of other users' data that only operators may see (jobs,
+	// ..., or all).
 	PrivateData []string `json:"privateData,omitempty"`
 
-	// Mail is how users are notified of events of their jobs (--mail-type); nil: they
-	// are not, and submissions that request it get a warning.
+	// Mail configures the notification of users about their jobs (--mail-type); nil: there
+	// are none, and submissions that request them get a warning.
 	Mail *MailSettings `json:"mail,omitempty"`
 
 	// SiteScripts run around jobs, tasks and steps.
 	SiteScripts `json:",inline"`
 
 	// Devices maps extended resources of the nodes' device plugins to generic resources
-	// (GRES) and their types. The first row that matches counts. Without one,
+	// (GRES) and their types. The first row that matches applies. Without one,
 	// nvidia.com/gpu, amd.com/gpu and gpu.intel.com/{i915,xe} are gpu, of the type in
 	// the label of the vendor's feature discovery (a100 for NVIDIA-A100-SXM4-80GB), and
 	// nvidia.com/mig-PROFILE are gpu of the type PROFILE.
 	Devices []DeviceResource `json:"devices,omitempty"`
 
-	// FeatureLabels are labels of nodes that become features, beside those that begin
-	// with feature.berth.hpc/. An asterisk at the end matches any text. If the label's
+	// FeatureLabels are labels of nodes that become features, in addition to those that
+	// begin with feature.berth.hpc/. An asterisk at the end matches any text. If the label's
 	// value is "true", that text in lower case is the feature
 	// (feature.node.kubernetes.io/cpu-cpuid.* results in avx512f); otherwise the value
 	// is (node.kubernetes.io/instance-type results in m5.large).
@@ -126,8 +126,7 @@ type ClusterSpec struct {
 // Each is the path of a program that the job's pods can see, or the text of a script
 // that begins with "#!". All of them run as the job's user.
 type SiteScripts struct {
-	// Prolog runs on every node before anything of a job does, Epilog when
-	// nothing of it runs there any more.
+	// Prolog runs on every node before the job's processes, Epilog after they have ended.
 	Prolog string `json:"prolog,omitempty"`
 	Epilog string `json:"epilog,omitempty"`
 	// TaskProlog and TaskEpilog run before and after each task and the batch
@@ -142,7 +141,7 @@ type SiteScripts struct {
 	// +kubebuilder:validation:Minimum=0
 	PrologEpilogTimeout int32 `json:"prologEpilogTimeoutSeconds,omitempty"`
 	// DrainOnScriptError drains the node on which a prolog or epilog fails, as Slurm
-	// does. A job's processes could fake that, so it is for sites that trust their
+	// does. As a job's processes can fake a failure, it is for sites that trust their
 	// users.
 	DrainOnScriptError bool `json:"drainOnScriptError,omitempty"`
 }
@@ -252,7 +251,7 @@ type PartitionSpec struct {
 	GraceTime         int32  `json:"graceTimeSeconds,omitempty"`
 	PreemptMode       string `json:"preemptMode,omitempty"`
 	QOS               string `json:"qos,omitempty"`
-	// OverTimeLimit in minutes; nil: the cluster's.
+	// OverTimeLimit in minutes; 2^31-1: UNLIMITED (a year); nil: the cluster's.
 	OverTimeLimit *int32 `json:"overTimeLimitMinutes,omitempty"`
 	ReqResv       bool   `json:"reqResv,omitempty"` // jobs must name a reservation
 	Alternate     string `json:"alternate,omitempty"`
@@ -265,7 +264,7 @@ type PartitionSpec struct {
 	AllowQOS      []string `json:"allowQOS,omitempty"`
 	DenyQOS       []string `json:"denyQOS,omitempty"`
 
-	// SharedPaths are the folders that are the same in the jobs of this partition and
+	// SharedPaths are the directories that are the same in the jobs of this partition and
 	// on the login nodes. A job's working directory and files must be in one of them.
 	SharedPaths []string `json:"sharedPaths,omitempty"`
 
@@ -279,7 +278,7 @@ type PartitionSpec struct {
 	// the tasks of an array are jobs.
 	PodPerJob bool `json:"podPerJob,omitempty"`
 
-	// Agent is how the agent and the commands get into the pods.
+	// Agent is the source of the agent and the commands in the pods.
 	Agent AgentSource `json:"agent,omitempty"`
 
 	// Template is a core/v1 PodTemplateSpec on which the pods of this partition are
@@ -293,14 +292,14 @@ type PartitionSpec struct {
 	Template runtime.RawExtension `json:"template,omitempty,omitzero"`
 }
 
-// AgentSource is the source of the agent's folder (agent, berth and the Slurm-named
+// AgentSource is the source of the agent's directory (agent, berth and the Slurm-named
 // links to it). At most one is set; none: the image of the release, in the way that the
 // nodes support.
 type AgentSource struct {
-	// HostPath is an absolute path of a folder on every node; it is mounted at the same
+	// HostPath is the absolute path of a directory on every node; it is mounted at the same
 	// path.
 	HostPath string `json:"hostPath,omitempty"`
-	// Image is a container image with the folder at /berth/bin. It is mounted as an
+	// Image is a container image with the directory at /berth/bin. It is mounted as an
 	// image volume, or copied by an init container if InitContainer is set.
 	Image         string `json:"image,omitempty"`
 	InitContainer bool   `json:"initContainer,omitempty"`
@@ -315,8 +314,8 @@ type PartitionList struct {
 	Items           []Partition `json:"items"`
 }
 
-// User is a user of the cluster: the numbers its jobs run with, and the
-// Kubernetes identities that act for it.
+// User is a user of the cluster: the ids with which its jobs run, and its identities in
+// Kubernetes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories=berth
@@ -344,8 +343,8 @@ type UserSpec struct {
 	// Namespace is the user's own namespace, in which the user's jobs are. The pods of
 	// the jobs use the ServiceAccount ServiceAccountName in it.
 	Namespace string `json:"namespace"`
-	// Identities are the Kubernetes user names that act as this user, beside
-	// the ServiceAccount above. Empty: the object's own name.
+	// Identities are the Kubernetes user names of this user, in addition to the
+	// ServiceAccount above. Empty: the object's own name.
 	Identities []string `json:"identities,omitempty"`
 
 	// AdminLevel: "None" (default), "Operator" or "Administrator".
@@ -354,15 +353,15 @@ type UserSpec struct {
 	Accounts       []string `json:"accounts,omitempty"`
 	DefaultQOS     string   `json:"defaultQOS,omitempty"`
 
-	// Associations have the user's settings in one of its accounts (or in one partition
-	// of it). An account in Accounts without an entry here has an association without
+	// Associations have the user's settings in its accounts (or in a partition with an
+	// account). An account in Accounts without an entry here has an association without
 	// limits.
 	Associations []Association `json:"associations,omitempty"`
 	WCKeys       []string      `json:"wckeys,omitempty"`
 	DefaultWCKey string        `json:"defaultWCKey,omitempty"`
 
 	// MaxBytes limits the scripts, environments and descriptions of this user's jobs in
-	// the queue, in place of the Cluster's maxBytesPerUser. -1: no limit.
+	// the queue, instead of the Cluster's maxBytesPerUser. -1: no limit.
 	MaxBytes *int64 `json:"maxBytes,omitempty"`
 }
 
@@ -371,7 +370,7 @@ type Association struct {
 	Account   string `json:"account"`
 	Partition string `json:"partition,omitempty"` // empty: every partition
 	Limits    Limits `json:"limits,omitempty"`
-	// QOS that the user may request here; empty: those of the account.
+	// QOS that the user may request in the account; empty: those of the account.
 	QOS        []string `json:"qos,omitempty"`
 	DefaultQOS string   `json:"defaultQOS,omitempty"`
 }

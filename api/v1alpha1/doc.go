@@ -1,6 +1,5 @@
-// Package v1alpha1 holds the resource types of Berth (group berth.hpc): the
-// BatchJob, which is a job in the queue, and the objects an administrator
-// configures the cluster with.
+// Package v1alpha1 has the resource types of Berth (group berth.hpc): the BatchJob, which
+// is a job in the queue, and the objects with which administrators configure the cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=berth.hpc
@@ -12,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of every type here.
+// GroupVersion is the group and version of the types of this package.
 var GroupVersion = schema.GroupVersion{Group: "berth.hpc", Version: "v1alpha1"}
 
-// AddToScheme registers every type here with s.
+// AddToScheme registers the types of this package with s.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&BatchJob{}, &BatchJobList{}, &Cluster{}, &ClusterList{},

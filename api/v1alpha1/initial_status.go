@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// An object cannot be created with a status: the API server drops it. A job that
-// starts with its object, a task split off its array or the job of pods, has its
-// first status in its spec, so that one write creates the object and starts the
-// job. That initial status counts until the object has a status of its own.
+// The API server removes the status of an object that is created. A job that starts with
+// the creation of its object (a task that was split off its array, or the job of a
+// workload) therefore has its first status in its spec, so that one write creates the
+// object and starts the job. This initial status applies until the object has a status.
 
-// initialStatus returns the field of the spec that holds the initial status; nil:
-// a job that a command submitted has none.
+// initialStatus returns the field of the spec that has the initial status; nil for a job
+// that a command submitted.
 func (b *BatchJob) initialStatus() *[]byte {
 	switch {
 	case b.Spec.Workload != nil:
@@ -22,8 +22,8 @@ func (b *BatchJob) initialStatus() *[]byte {
 	return nil
 }
 
-// SetInitialStatus puts s into the spec as the status that b is created with. b
-// must have an Origin or a Workload.
+// SetInitialStatus sets the status with which b is created. b must have an Origin or a
+// Workload.
 func (b *BatchJob) SetInitialStatus(s *BatchJobStatus) error {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -33,15 +33,14 @@ func (b *BatchJob) SetInitialStatus(s *BatchJobStatus) error {
 	return nil
 }
 
-// HasStatus reports whether the object has a status of its own or was created
-// with one.
+// HasStatus reports whether the object has a status or an initial status.
 func (b *BatchJob) HasStatus() bool {
 	text := b.initialStatus()
 	return b.Status.State != "" || text != nil && len(*text) > 0
 }
 
-// InitialStatus returns the status that the object was created with, as long as it
-// counts: nil if there is none, or the object has a status of its own.
+// InitialStatus returns the initial status, or nil if there is none or the object has a
+// status.
 func (b *BatchJob) InitialStatus() *BatchJobStatus {
 	text := b.initialStatus()
 	if text == nil || len(*text) == 0 || b.Status.State != "" {
@@ -54,8 +53,8 @@ func (b *BatchJob) InitialStatus() *BatchJobStatus {
 	return s
 }
 
-// DropInitialStatus removes the initial status from b's copy in memory. What it
-// came from is not changed.
+// DropInitialStatus removes the initial status from b, which must be a copy in memory. It
+// does not modify what b was copied from.
 func (b *BatchJob) DropInitialStatus() {
 	switch {
 	case b.Spec.Workload != nil:
@@ -67,8 +66,8 @@ func (b *BatchJob) DropInitialStatus() {
 	}
 }
 
-// CurrentStatus returns the status that counts for the object: its own or, until
-// it has one, the one it was created with.
+// CurrentStatus returns the status of the object or, until it has one, its initial
+// status.
 func (b *BatchJob) CurrentStatus() *BatchJobStatus {
 	if s := b.InitialStatus(); s != nil {
 		return s

@@ -15,7 +15,7 @@ const DefaultPartition = "main"
 // shows it; an empty value means all nodes.
 const NoNodes = "(null)"
 
-// maxLabel is the greatest length of a label's value.
+// maxLabel is the maximum length of a label's value.
 const maxLabel = 63
 
 // nameHash is the number of hexadecimal digits that PartitionObject adds.
@@ -27,10 +27,10 @@ var (
 	validLabel      = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 )
 
-// PartitionObject returns the name of the object of the partition that users call
-// name. A name that Kubernetes accepts is the object's. Slurm accepts any other, and
-// case counts; its object has a name in lower case with a hash, so that gpu_a, GPU_A
-// and gpu-a are three partitions. NameAnnotation keeps the name itself.
+// PartitionObject returns the name of the object of a partition with the given name in
+// Slurm. They are equal if Kubernetes accepts the name. Otherwise the object's name is in
+// lower case with a hash, so that gpu_a, GPU_A and gpu-a are three partitions, and
+// NameAnnotation has the name.
 func PartitionObject(name string) string {
 	if validObject.MatchString(name) {
 		return name
@@ -38,8 +38,8 @@ func PartitionObject(name string) string {
 	return hashedName(name)
 }
 
-// hashedName returns a readable form of name with a hash of it, which both an object
-// and a label may have.
+// hashedName returns a readable form of name with a hash, which is valid as the name of an
+// object and as the value of a label.
 func hashedName(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	readable := strings.Trim(invalidInObject.ReplaceAllString(strings.ToLower(name), "-"), "-")
@@ -48,7 +48,7 @@ func hashedName(name string) string {
 }
 
 // PartitionLabel returns the value of the label of pods that run in the partition: its
-// name, or a form of it where no label can have that value.
+// name if it is valid as a label, or else its hashed form.
 func PartitionLabel(name string) string {
 	if len(name) <= maxLabel && validLabel.MatchString(name) {
 		return name
@@ -56,8 +56,8 @@ func PartitionLabel(name string) string {
 	return hashedName(name)
 }
 
-// PartitionName returns the name by which users know the object of a partition: that
-// of NameAnnotation if the object's name follows from it, with or without the hash.
+// PartitionName returns the name in Slurm of the object of a partition: that of
+// NameAnnotation if the object's name results from it, with or without the hash.
 func PartitionName(object string, annotations map[string]string) string {
 	name := annotations[NameAnnotation]
 	if name != "" && (PartitionObject(name) == object || ObjectNamed(name) == object) {
@@ -66,7 +66,7 @@ func PartitionName(object string, annotations map[string]string) string {
 	return object
 }
 
-// NewPartition returns an object for a partition that users call name.
+// NewPartition returns the object of a partition with the given name in Slurm.
 func NewPartition(name string) *Partition {
 	p := &Partition{}
 	if p.Name = PartitionObject(name); p.Name != name {
@@ -75,11 +75,10 @@ func NewPartition(name string) *Partition {
 	return p
 }
 
-// Inherit returns the partition with what it leaves open about its pods: one
-// that scontrol or berth import made names nodes and limits and no image, agent
-// or shared folders, and has those of the default partition. It returns p itself
-// where p has a template, or the default partition has none; what it returns
-// shares parts with p and all, and is not to be changed.
+// Inherit returns the partition with the template, agent and shared paths of the default
+// partition if it has no template, such as a partition that scontrol or berth import
+// created. It returns p itself if p has a template, or the default partition has none. The
+// result shares memory with p and all, and must not be modified.
 func (p *Partition) Inherit(all []*Partition) *Partition {
 	if len(p.Spec.Template.Raw) > 0 {
 		return p
@@ -99,7 +98,7 @@ func (p *Partition) Inherit(all []*Partition) *Partition {
 	return &n
 }
 
-// model is the partition that others inherit from; nil: there is none.
+// model returns the partition that others inherit from, or nil.
 func model(all []*Partition) *Partition {
 	for _, p := range all {
 		if p.Spec.Default && len(p.Spec.Template.Raw) > 0 {

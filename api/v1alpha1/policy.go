@@ -17,26 +17,25 @@ type Account struct {
 	Spec AccountSpec `json:"spec,omitempty"`
 }
 
-// AccountSpec describes an account; Parent empty: root.
+// AccountSpec describes an account. An empty Parent means root.
 type AccountSpec struct {
 	Parent       string `json:"parent,omitempty"`
 	Description  string `json:"description,omitempty"`
 	Organization string `json:"organization,omitempty"`
 	Limits       Limits `json:"limits,omitempty"`
-	// Coordinators are users that may change the account, its children and
-	// its users.
+	// Coordinators are users who may change the account, its children and its users.
 	Coordinators []string `json:"coordinators,omitempty"`
-	// QOS that jobs of the account may ask for; empty: those of the parent.
+	// QOS that jobs of the account may request; empty: those of the parent.
 	QOS        []string `json:"qos,omitempty"`
 	DefaultQOS string   `json:"defaultQOS,omitempty"`
 }
 
-// FairshareParent is the value of Limits.Share that means "parent": an
-// association's usage and shares are those of the account above.
+// FairshareParent is the value of Limits.Share for Fairshare=parent: the association has
+// the usage and shares of its parent account.
 const FairshareParent int64 = 0x7FFFFFFF
 
-// Limits are the limits of an account or QOS; zero or missing: none. TRES are
-// by Slurm's names (cpu, mem in MiB, node, gres/gpu, gres/gpu:a100).
+// Limits are the limits of an account or QOS; zero or missing: none. TRES have Slurm's
+// names (cpu, mem in MiB, node, gres/gpu, gres/gpu:a100).
 type Limits struct {
 	Share         int64            `json:"fairshare,omitempty"`
 	GrpTRES       map[string]int64 `json:"grpTRES,omitempty"`
@@ -51,11 +50,11 @@ type Limits struct {
 	GrpTRESMins    map[string]int64 `json:"grpTRESMins,omitempty"`
 	GrpTRESRunMins map[string]int64 `json:"grpTRESRunMins,omitempty"`
 	GrpWall        int32            `json:"grpWallMinutes,omitempty"`
-	MaxTRESMins    map[string]int64 `json:"maxTRESMins,omitempty"`    // a job
-	MaxTRESPerNode map[string]int64 `json:"maxTRESPerNode,omitempty"` // a job
-	MinTRES        map[string]int64 `json:"minTRES,omitempty"`        // a job; QOS only
+	MaxTRESMins    map[string]int64 `json:"maxTRESMins,omitempty"`    // per job
+	MaxTRESPerNode map[string]int64 `json:"maxTRESPerNode,omitempty"` // per job
+	MinTRES        map[string]int64 `json:"minTRES,omitempty"`        // per job; QOS only
 	Priority       int64            `json:"priority,omitempty"`       // association only
-	// Of a QOS: for each user, for each account.
+	// Of a QOS: per user, per account.
 	MaxJobsPerUser          int32            `json:"maxJobsPerUser,omitempty"`
 	MaxSubmitJobsPerUser    int32            `json:"maxSubmitJobsPerUser,omitempty"`
 	MaxTRESPerAccount       map[string]int64 `json:"maxTRESPerAccount,omitempty"`
@@ -92,7 +91,7 @@ type QOSSpec struct {
 	Preempt     []string `json:"preempt,omitempty"`
 	PreemptMode string   `json:"preemptMode,omitempty"`
 	GraceTime   int32    `json:"graceTimeSeconds,omitempty"`
-	// PreemptExempt is how many seconds a job is safe from preemption.
+	// PreemptExempt is the number of seconds for which a job is exempt from preemption.
 	PreemptExempt int32  `json:"preemptExemptSeconds,omitempty"`
 	UsageThres    string `json:"usageThreshold,omitempty"` // decimal; empty: none
 	Limits        Limits `json:"limits,omitempty"`
@@ -107,7 +106,7 @@ type QOSList struct {
 	Items           []QOS `json:"items"`
 }
 
-// Reservation keeps nodes for somebody for a time (scontrol(1)).
+// Reservation reserves nodes for users or accounts for a time (scontrol(1)).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=resv,categories=berth
@@ -118,50 +117,51 @@ type Reservation struct {
 	Spec ReservationSpec `json:"spec"`
 }
 
-// ReservationSpec describes a reservation. Which nodes it has is decided when
-// it is made: Nodes then names them, whatever was asked for.
+// ReservationSpec describes a reservation. Its nodes are chosen when it is created: Nodes
+// then lists them, even if only their number was requested.
 type ReservationSpec struct {
 	StartTime metav1.Time `json:"startTime"`
 	Duration  int32       `json:"durationMinutes"`     // -1: without end
 	Nodes     string      `json:"nodes,omitempty"`     // host list
-	NodeCount int32       `json:"nodeCount,omitempty"` // asked for
-	// CoreCounts are numbers of cores that were asked for: of all nodes together, or
-	// of one node after the other.
+	NodeCount int32       `json:"nodeCount,omitempty"` // requested
+	// CoreCounts are the requested numbers of cores: of all nodes together, or of each
+	// node in turn.
 	CoreCounts []int32 `json:"coreCounts,omitempty"`
-	// Cores that it has, by node ("0-1,3"), where it has not whole nodes.
+	// Cores are the reserved cores by node ("0-1,3"), unless whole nodes are reserved.
 	Cores     map[string]string `json:"cores,omitempty"`
 	Features  string            `json:"features,omitempty"`
 	Partition string            `json:"partition,omitempty"`
-	// Users and Accounts that may use it; all of a list begin with "-": everybody but those.
+	// Users and Accounts that may use the reservation. If all entries of a list begin with
+	// "-", all others may use it.
 	Users    []string `json:"users,omitempty"`
 	Accounts []string `json:"accounts,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
-	// Licenses that it keeps, by name.
+	// Licenses that are reserved, by name.
 	Licenses map[string]int32 `json:"licenses,omitempty"`
 	// Flags by scontrol's names, upper case: MAINT, FLEX, IGNORE_JOBS, DAILY,
 	// WEEKLY, WEEKDAY, WEEKEND, HOURLY, OVERLAP, ANY_NODES, ...
 	Flags []string `json:"flags,omitempty"`
-	// PurgeComp: the reservation goes when it has been idle so long, seconds.
+	// PurgeComp: the reservation is deleted when it was idle for that many seconds.
 	PurgeComp     int32  `json:"purgeCompSeconds,omitempty"`
 	MaxStartDelay int32  `json:"maxStartDelaySeconds,omitempty"`
 	Comment       string `json:"comment,omitempty"`
-	// By is who made it.
+	// By is the user who created the reservation.
 	By string `json:"by,omitempty"`
 }
 
-// NameAnnotation keeps the name that users know where it differs from the
-// object's: of a Reservation, an Account, a QOS or a Partition.
+// NameAnnotation has the name in Slurm of a Reservation, an Account, a QOS or a Partition
+// if it differs from the object's.
 const NameAnnotation = "berth.hpc/name"
 
-// OrderAnnotation is a Partition's place among all, a number: slurm.conf's order.
+// OrderAnnotation is a Partition's position in slurm.conf, a number.
 const OrderAnnotation = "berth.hpc/order"
 
-// ObjectNamed is the name of the object for an account or QOS that users call
-// name, as ReservationObject.
+// ObjectNamed returns the name of the object for an account or QOS with the given name in
+// Slurm; see ReservationObject.
 func ObjectNamed(name string) string { return ReservationObject(name) }
 
-// UserName is the name by which users know the object: that of NameAnnotation
-// if it stands for the object's own.
+// UserName returns the name in Slurm of an object: that of NameAnnotation if the object's
+// name results from it, or else the object's.
 func UserName(object string, annotations map[string]string) string {
 	if name := annotations[NameAnnotation]; name != "" && ObjectNamed(name) == object {
 		return name
@@ -169,8 +169,8 @@ func UserName(object string, annotations map[string]string) string {
 	return object
 }
 
-// ReservationObject is the name of the object for a reservation that users call
-// name: Slurm's names have "_" and capitals in them, those of objects have not.
+// ReservationObject returns the name of the object for a reservation with the given name
+// in Slurm, which may have underscores and capitals, unlike names of objects.
 func ReservationObject(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }

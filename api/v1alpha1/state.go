@@ -9,8 +9,8 @@ func (s *BatchJobStatus) IsPending() bool { return s.State == "" || s.State == S
 // holds no nodes. The state changes only if the job is requeued.
 func (s *BatchJobStatus) IsFinal() bool { return status.JobState(s.State).IsFinal() }
 
-// HasOutcome reports whether it is decided how the attempt ends: the job has its
-// final state, or is COMPLETING. A COMPLETING job may return to the queue.
+// HasOutcome reports whether the outcome of the attempt is decided: the job has its final
+// state, or is COMPLETING. A COMPLETING job may return to the queue.
 func (s *BatchJobStatus) HasOutcome() bool { return s.State == StateCompleting || s.IsFinal() }
 
 // IsPending reports whether the job waits in the queue.
@@ -19,14 +19,14 @@ func (b *BatchJob) IsPending() bool { return b.Status.IsPending() }
 // IsFinal reports whether the job has its final state.
 func (b *BatchJob) IsFinal() bool { return b.Status.IsFinal() }
 
-// AwaitsStart reports whether the planner decides about the job: it is pending,
-// and nobody has cancelled or deleted it.
+// AwaitsStart reports whether the planner may start the job: it is pending, and was not
+// cancelled or deleted.
 func (b *BatchJob) AwaitsStart() bool {
 	return b.IsPending() && b.Spec.Cancel == nil && b.DeletionTimestamp == nil
 }
 
-// HoldsAllocation reports whether the job holds the nodes, CPUs and devices of
-// its allocation.
+// HoldsAllocation reports whether the job has the nodes, CPUs and devices of its
+// allocation.
 func (b *BatchJob) HoldsAllocation() bool {
 	switch b.Status.State {
 	case StateConfiguring, StateRunning, StateCompleting, StateSuspended:

@@ -88,7 +88,7 @@ type credential struct {
 }
 
 // withPlugin returns next with the credentials of cfg's plugin. It runs the plugin
-// once, so that a broken one is reported at once.
+// once, so that a broken plugin is reported immediately.
 func withPlugin(next *http.Transport, cfg *Config, p *stdio.Process) (*pluginTransport, error) {
 	t := &pluginTransport{next: next, config: cfg.Exec, source: cfg.Source, p: p}
 	next.TLSClientConfig.GetClientCertificate = t.clientCertificate

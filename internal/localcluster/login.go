@@ -225,7 +225,7 @@ func (k *cluster) runLogin(ctx context.Context, program, config string, port int
 const loginNodes = "berth-nodes"
 
 // clientConfig is a configuration of OpenSSH's client for the login node (login) and
-// the nodes of the user's jobs behind it (any other name).
+// the nodes of the user's jobs through it (any other name).
 const clientConfig = `Host login
   HostName 127.0.0.1
   Port %d

@@ -33,7 +33,7 @@ func startTicks(pid int) (uint64, error) {
 		return 0, err
 	}
 	// The second field is the command's name in parentheses and may contain anything;
-	// count from behind it.
+	// count from the last parenthesis.
 	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 	f := strings.Fields(rest)
 	if !ok || len(f) < 20 {

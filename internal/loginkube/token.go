@@ -11,13 +11,13 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Files of a credential, in a directory for which %d stands in a text.
+// Files of a credential, in the directory that replaces %d in a text.
 const (
 	fileToken      = "token"
 	fileKubeconfig = "kubeconfig"
 )
 
-// Credential is what a user's commands show to the API server.
+// Credential authenticates a user's commands to the API server.
 type Credential struct {
 	Files map[string]string
 	Env   []string

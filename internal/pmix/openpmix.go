@@ -215,7 +215,7 @@ func (s *server) put(id uintptr, status int32, data []byte) {
 		time.AfterFunc(keyPause, func() { s.ask(d) })
 	default:
 		d.Answer, d.Status, d.Data = true, status, data
-		s.tell(d.Frame())
+		s.notify(d.Frame())
 	}
 }
 
@@ -224,8 +224,8 @@ func (d *debt) early(status int32, data []byte) bool {
 	return status == C.PMIX_ERR_NOT_FOUND || status == C.PMIX_SUCCESS && !bytes.Contains(data, d.key)
 }
 
-// tell sends a frame. If the agent is gone, an error cannot be reported.
-func (s *server) tell(f *step.Frame) { s.send(f) } //nolint:errcheck // see above
+// notify sends a frame. Errors are ignored: if the agent is gone, they cannot be reported.
+func (s *server) notify(f *step.Frame) { s.send(f) } //nolint:errcheck // see above
 
 // participants returns a key for the processes of a fence, and the number of their
 // nodes. ok is false if some belong to another step.

@@ -26,13 +26,13 @@ const (
 )
 
 // Error is a failure that is reported to the user. Message may have several lines; each is
-// printed behind the command's name. It does not contain a prefix.
+// printed after the command's name. It does not contain a prefix.
 type Error struct {
 	Kind    Kind
 	Message string
-	// Before are lines that are printed unchanged in front of Message.
+	// Before are lines that are printed unchanged before Message.
 	Before []string
-	// After is printed unchanged behind Message, including its newlines.
+	// After is printed unchanged after Message, including its newlines.
 	After string
 	// Hints are lines in our own words about how to fix the problem.
 	Hints []string

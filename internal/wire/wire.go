@@ -37,9 +37,9 @@ const (
 	AnnotationReason  = "berth.hpc/reason"  // why, by whom, when: "text [user@2026-01-02T03:04:05]"
 	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=
 	// AnnotationNotice on a BatchJob of srun or salloc is the last message of scontrol
-	// notify, behind a number that differs from message to message and a blank.
+	// notify, after a number that differs from message to message and a blank.
 	AnnotationNotice = "berth.hpc/notice"
-	// What a node reports of itself: the load of its CPUs (0.25), and free memory in MiB.
+	// The node's report: the load of its CPUs (0.25), and free memory in MiB.
 	AnnotationLoad       = "berth.hpc/cpu-load"
 	AnnotationFreeMemory = "berth.hpc/free-memory"
 	AnnotationExtra      = "berth.hpc/extra"    // scontrol update nodename=... extra=

@@ -32,7 +32,7 @@ type Job struct {
 	Time      Time      `json:"time,omitzero"`
 	Batch     Batch     `json:"batch,omitzero"`
 
-	// Hold is why the job stays PENDING until it is released: "user" (JobHeldUser), "admin"
+	// Hold is the reason why the job remains PENDING until it is released: "user" (JobHeldUser), "admin"
 	// (JobHeldAdmin, priority 0 set by an operator), "special" (held after it
 	// ended with a special exit code, SPECIAL_EXIT),
 	// HoldLaunch, HoldRequeue or HoldDeleted with a name.
@@ -49,7 +49,7 @@ type Job struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// License is a number of a cluster-wide license (--licenses).
+// License is a count of a cluster-wide license (--licenses).
 type License struct {
 	Name  string `json:"name"`
 	Count int32  `json:"count"`
@@ -68,7 +68,7 @@ type Shape struct {
 
 	CPUsPerTask int32 `json:"cpusPerTask,omitempty"`
 	CPUsPerGPU  int32 `json:"cpusPerGPU,omitempty"`
-	MinCPUs     int32 `json:"minCPUs,omitempty"` // --mincpus, a node
+	MinCPUs     int32 `json:"minCPUs,omitempty"` // --mincpus, per node
 
 	SocketsPerNode int32 `json:"socketsPerNode,omitempty"`
 	CoresPerSocket int32 `json:"coresPerSocket,omitempty"`
@@ -80,7 +80,7 @@ type Shape struct {
 	MemPerNode *int64 `json:"memPerNode,omitempty"`
 	MemPerCPU  *int64 `json:"memPerCPU,omitempty"`
 	MemPerGPU  *int64 `json:"memPerGPU,omitempty"`
-	TmpDisk    int64  `json:"tmpDisk,omitempty"` // --tmp, a node
+	TmpDisk    int64  `json:"tmpDisk,omitempty"` // --tmp, per node
 
 	GRES       []GRES `json:"gres,omitempty"`
 	Overcommit bool   `json:"overcommit,omitempty"`
@@ -102,14 +102,14 @@ const HoldLaunch = "launch"
 // release it, even if an operator requeued it.
 const HoldRequeue = "requeued"
 
-// HoldSpecial is HoldRequeue for a job that is shown in SPECIAL_EXIT.
+// HoldSpecial is HoldRequeue for a job in state SPECIAL_EXIT.
 const HoldSpecial = "special requeued"
 
 // HoldDeleted is the prefix of the hold of a job whose reservation was deleted
 // (RESV_DEL_HOLD); the reservation's name follows.
 const HoldDeleted = "deleted:"
 
-// IsHeldReason reports whether reason is that of a job which a user or an operator holds.
+// IsHeldReason reports whether reason is that of a job held by a user or an operator.
 func IsHeldReason(reason string) bool { return reason == "JobHeldUser" || reason == "JobHeldAdmin" }
 
 // HeldReason returns the reason of a job with the given hold, as squeue shows it.
@@ -164,7 +164,7 @@ const (
 	SegmentsApart    = "spread"
 )
 
-// Time is when the job may run, and for how long.
+// Time has the time limit of the job, and limits on its start and end.
 type Time struct {
 	Limit    int32 `json:"limit,omitempty"`    // minutes, or Unlimited
 	Min      int32 `json:"min,omitempty"`      // --time-min, minutes
@@ -247,7 +247,8 @@ type Het struct {
 	Size   int32 `json:"size"`
 }
 
-// Mail is about which events to send mail, and to whom (--mail-type, --mail-user).
+// Mail has the events about which to send mail, and the recipient (--mail-type,
+// --mail-user).
 type Mail struct {
 	Types []string `json:"types,omitempty"`
 	User  string   `json:"user,omitempty"`

@@ -26,16 +26,16 @@ type archiveHeader struct {
 
 // ErrBadArchive is returned if a file is not an accounting archive, or a damaged
 // one.
-var ErrBadArchive = errors.New("this is no accounting archive")
+var ErrBadArchive = errors.New("this is not an accounting archive")
 
 const archiveKind = "BerthAccountingArchive"
 
-// purgeBatch is the number of records that are deleted at once.
+// purgeBatch is the number of records that are deleted in one transaction.
 const purgeBatch = 1000
 
 // Purge deletes the records of runs that ended before the given time, and
-// returns how many. With dir, it first writes them to files there, which Load
-// reads: a record is deleted when it is safe on disk.
+// returns their number. With dir, it first writes them to files there, which Load
+// reads. A record is deleted only after it is on disk.
 func (s *Store) Purge(ctx context.Context, before time.Time, dir string, now time.Time) (int, error) {
 	total := 0
 	for {

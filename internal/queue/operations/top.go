@@ -79,8 +79,8 @@ func competes(b, other *v1alpha1.BatchJob) bool {
 }
 
 // reorder sets the next priorities as Slurm 22.05.8 does. The first jobs get the highest
-// priorities of all, each less than the one before. What they gain in all is taken from
-// the others in equal parts, which stay behind them.
+// priorities of all, each less than the one before. The sum that they gain is subtracted
+// from the others in equal parts; the others remain below them.
 func reorder(first, others []ranked) {
 	var all []int64
 	for _, j := range slices.Concat(first, others) {

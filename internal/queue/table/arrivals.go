@@ -28,7 +28,7 @@ type arrival struct {
 }
 
 // Expect announces a job that was admitted and is about to be stored, and the
-// further components of a heterogeneous job, which have the ids behind it.
+// further components of a heterogeneous job, which have the ids after it.
 func (t *Table) Expect(id int64, components int, user string) {
 	a := &t.coming
 	a.mu.Lock()

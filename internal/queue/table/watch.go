@@ -12,12 +12,12 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 )
 
-// remembered is how many changes are kept for watchers; a watcher that is further
-// behind receives all rows again. So the number and speed of watchers do not increase
+// remembered is the number of changes that are kept for watchers. A watcher that lags
+// further behind receives all rows again. So the number and speed of watchers do not increase
 // the memory.
 const remembered = 1 << 14
 
-// planPause is the shortest time between two comparisons of the plan for watchers. A
+// planPause is the minimum time between two comparisons of the plan for watchers. A
 // plan may change every pending job, and watchers need not follow that to the
 // millisecond.
 const planPause = 2 * time.Second
