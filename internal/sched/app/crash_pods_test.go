@@ -44,7 +44,7 @@ func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d of %d pods had been bound by a process that died", strings.Count(string(log), "job is found running"), pods)
+	t.Logf("%d of %d pods had been bound by a process that died", strings.Count(string(log), "adopted a running job"), pods)
 }
 
 // allowPods allows pods of the namespace default in the queue.

@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// reconcile decides about one job and acts until there is nothing to do now.
+// reconcile decides about one job and acts until there is nothing to do.
 func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 	for {
 		b, ok := k.Cluster.Job(id)
@@ -137,10 +137,9 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// cleanUp deletes what runs the attempt: the pods first, because deleting them
-// waits for the node, then the objects that own them. Nothing is created again in
-// between: that happens only when pods have ended, and new pods would be bound to
-// no node.
+// cleanUp deletes the pods of the attempt and then the objects that own them, because the
+// deletion of pods waits for the node. Controllers do not replace the pods in between:
+// they do so only when pods have ended, and new pods would not be bound.
 func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []PodDeletion) error {
 	if err := k.deletePods(ctx, kill); err != nil {
 		return err
@@ -171,10 +170,10 @@ func (k *Keeper) deletePods(ctx context.Context, kill []PodDeletion) error {
 	return nil
 }
 
-// deleteObjects deletes what the starter created for the attempt.
+// deleteObjects deletes the objects that the starter created for the attempt.
 func (k *Keeper) deleteObjects(ctx context.Context, b *v1alpha1.BatchJob) error {
 	if b.Spec.Workload != nil {
-		return nil // the pods are others'
+		return nil // the pods belong to others
 	}
 	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(podsOf(b).JobID, podsOf(b).Attempt)}
 	for _, o := range []client.Object{&jobset.JobSet{ObjectMeta: meta}, &podgroup.PodGroup{ObjectMeta: meta}} {
@@ -205,7 +204,7 @@ func (k *Keeper) removeFinalizer(ctx context.Context, b *v1alpha1.BatchJob) erro
 	return client.IgnoreNotFound(err)
 }
 
-// cancelParts cancels what was split off a job that is being deleted.
+// cancelParts cancels the jobs that were split off a job that is being deleted.
 func (k *Keeper) cancelParts(ctx context.Context, b *v1alpha1.BatchJob) error {
 	by := v1alpha1.CancelRequest{By: b.Spec.User, At: ptr(metav1.NewMicroTime(k.Now()))}
 	if b.Spec.Cancel != nil {

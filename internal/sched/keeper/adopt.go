@@ -31,14 +31,14 @@ func (k *Keeper) markRunning(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// adopt writes what an earlier process knew and did not write: that the pod of a
-// job whose object is pending was placed, and where.
+// adopt writes the placement of a job whose object is pending but whose pod is bound: an
+// earlier process ended before it wrote the placement.
 func (k *Keeper) adopt(ctx context.Context, b *v1alpha1.BatchJob) error {
 	p, ok := k.Cluster.Pods.ByUID(b.Spec.Workload.Pods[0].UID)
 	if !ok || p.Spec.NodeName == "" {
 		return errChanged
 	}
-	k.Log.Info("job is found running", "job", b.Spec.JobID, "node", p.Spec.NodeName)
+	k.Log.Info("adopted a running job", "job", b.Spec.JobID, "node", p.Spec.NodeName)
 	start := boundAt(p)
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.Reason, s.Message, s.Requeues = v1alpha1.StateRunning, "", "", b.Spec.Requeues
@@ -50,7 +50,7 @@ func (k *Keeper) adopt(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return err
 }
 
-// boundAt returns when the pod got its node, as far as its conditions show it.
+// boundAt returns when the pod was bound, according to its conditions.
 func boundAt(p *corev1.Pod) metav1.MicroTime {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -70,8 +70,8 @@ func (k *Keeper) partitionTimeLimit(partition string, j *job.Job) int32 {
 	return j.Time.Limit
 }
 
-// podAllocation returns what a single pod's job holds on the node, with CPUs that
-// no other job holds.
+// podAllocation returns the allocation of a single pod's job on the node, with CPUs that
+// no other job has.
 func (k *Keeper) podAllocation(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocation {
 	sh := &b.Spec.Job.Shape
 	a := v1alpha1.NodeAllocation{Name: k.shortName(node), Node: node, CPUs: max(1, sh.CPUsPerTask), Tasks: 1}
@@ -103,7 +103,7 @@ func (k *Keeper) podAllocation(b *v1alpha1.BatchJob, node string) v1alpha1.NodeA
 	return a
 }
 
-// shortName returns the node's name as the commands show it.
+// shortName returns the node's name in Slurm.
 func (k *Keeper) shortName(node string) string {
 	return nodeinfo.ShortNames(k.Cluster.Nodes.List())[node]
 }

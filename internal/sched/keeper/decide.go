@@ -1,8 +1,8 @@
-// Package keeper brings every job to its end. From a job and its pods it decides what
-// is to be done next (time limits, cancellation, requeueing, lost nodes, clean-up), and
-// does it. The decisions are pure: Decide, in the files decide_*.go and outcome.go. The
-// actions are in act.go and the files beside it; each may be repeated. All that must not
-// be lost is in the objects, so the process may die anywhere.
+// Package keeper manages the life cycle of jobs. From a job and its pods, it decides on the
+// next action (time limits, cancellation, requeueing, lost nodes, clean-up) and carries it
+// out. The decisions are pure: Decide, in the files decide_*.go and outcome.go. Actions are
+// in act.go and other files, and are idempotent. All state that must survive is in the
+// objects, so the process may end at any time.
 package keeper
 
 import (
@@ -25,8 +25,8 @@ type Facts struct {
 	// control.JobStore).
 	Assumed bool
 	Pods    []*corev1.Pod // of the job, of any attempt
-	// Lost reports whether the node (by its Kubernetes name) is gone or does not
-	// answer any more.
+	// Lost reports whether the node (by its Kubernetes name) was deleted or no longer
+	// responds.
 	Lost func(node string) bool
 	// Down reports whether an operator has set the node down; nil: none is down.
 	Down func(node string) bool
@@ -42,10 +42,10 @@ type Facts struct {
 	// Unstored: the job is not in the accounting database yet, so its object must
 	// stay.
 	Unstored bool
-	// SplitOff are the tasks or components split off this job.
+	// SplitOff are the tasks or components that were split off this job.
 	SplitOff []*v1alpha1.BatchJob
-	// Leader is the first component of the heterogeneous job that this one is a
-	// further component of; Siblings are all others of its components.
+	// Leader is the first component of the heterogeneous job if this job is a further
+	// component; Siblings are all other components.
 	Leader   *v1alpha1.BatchJob
 	Siblings []*v1alpha1.BatchJob
 	// PodsReused: another job runs in the job's pods; PodsReusable: the pods wait
@@ -53,8 +53,8 @@ type Facts struct {
 	PodsReused, PodsReusable bool
 	// BindBurst: many pods are being queued or bound, and their jobs are assumed.
 	BindBurst bool
-	// StartThrottled: the objects of too many jobs are being created; this job waits
-	// for its turn.
+	// StartThrottled: the objects of too many jobs are being created, so this job must
+	// wait.
 	StartThrottled bool
 	Progress       Progress
 }
@@ -63,20 +63,20 @@ type Facts struct {
 type Rules struct {
 	KillWait, MinJobAge time.Duration
 	OverTimeLimit       time.Duration // of the job's partition
-	// StartTimeout is how long the agents of a placed job may take to report;
-	// PullTimeout the same while a node is fetching an image.
+	// StartTimeout is the time for the agents of a placed job to report, PullTimeout
+	// that time while a node pulls an image.
 	StartTimeout, PullTimeout time.Duration
 	Requeue                   bool // JobRequeue
-	// RequeueExit and RequeueExitHold are the exit codes that send a batch job back
-	// to the queue; those of the latter hold it there.
+	// RequeueExit and RequeueExitHold are the exit codes with which a batch job is
+	// requeued; with the latter it is also held.
 	RequeueExit, RequeueExitHold array.Set
-	// KillInvalid ends jobs whose dependency can never be met, unless they say
-	// otherwise (--kill-on-invalid-dep).
+	// KillInvalid ends jobs whose dependency can never be met; --kill-on-invalid-dep
+	// overrides it.
 	KillInvalid bool
 }
 
-// Progress is what this process has done for the job's attempt already. It only
-// saves work: a process that has lost it does the same again.
+// Progress is what this process has done already for the job's attempt. It only avoids
+// repeated work.
 type Progress struct {
 	Attempt    int32
 	Created    bool
@@ -95,29 +95,29 @@ type Kind int
 // Kinds of actions, in the order of a job's life.
 const (
 	Wait            Kind = iota // nothing now
-	Create                      // create PodGroup and JobSet
-	End                         // write the outcome: the job is COMPLETING, or final if it holds nothing
+	Create                      // create the PodGroup and the JobSet
+	End                         // write the outcome: the job is COMPLETING, or final if it has no allocation
 	UpdateLimit                 // apply a time limit that was changed while the job runs
 	WarnPreempted               // signal a job that is preempted
 	Suspend                     // stop or continue the job's processes
-	Terminate                   // have the agent end the job
+	Terminate                   // request that the agent ends the job
 	CleanUp                     // delete objects and pods
-	Finish                      // nothing is left: write the final state
-	Requeue                     // send a job with a final state back to the queue
+	Finish                      // the pods are gone: write the final state
+	Requeue                     // requeue a job with a final state
 	Delete                      // delete the BatchJob
 	RemoveFinalizer             // remove our finalizer from a BatchJob that is being deleted
 	SplitComponents             // create the further components of a heterogeneous job
-	ClearPods                   // note that the pods which outlived the job are gone
-	CancelParts                 // cancel what was split off, as the job itself was
-	MarkRunning                 // every pod of a workload is bound: it runs
+	ClearPods                   // record that the pods that outlived the job are gone
+	CancelParts                 // cancel the jobs that were split off a cancelled job
+	MarkRunning                 // all pods of a workload are bound: it runs
 	WriteAssumed                // write the assumed status
-	DeletePods                  // delete pods that the job goes on without
-	WaitStart                   // wait for the turn to have the objects created
-	CreateObject                // create the object of a job that is in memory only
-	Adopt                       // an earlier process had the pod of the pending job bound: it runs there
+	DeletePods                  // delete pods without which the job continues
+	WaitStart                   // wait until the objects may be created
+	CreateObject                // create the object of a job that is only in memory
+	Adopt                       // the pod of the pending job was bound by an earlier process: it runs
 )
 
-// Action is what to do now.
+// Action is the next action for a job.
 type Action struct {
 	Kind      Kind
 	Outcome   Outcome       // of End
@@ -127,7 +127,7 @@ type Action struct {
 	Wake time.Time
 }
 
-// Outcome is how an attempt ends. Final PENDING means: back to the queue.
+// Outcome is the outcome of an attempt. Final PENDING means that the job is requeued.
 type Outcome struct {
 	Final, Reason, Message string
 	Exit, Derived          *v1alpha1.ExitCode
@@ -139,7 +139,7 @@ type Outcome struct {
 	Refused string
 }
 
-// PodDeletion is a pod to delete; Force: without waiting for its node.
+// PodDeletion is a pod to delete. Force deletes it without waiting for its node.
 type PodDeletion struct {
 	Pod   *corev1.Pod
 	Force bool
@@ -171,12 +171,12 @@ func Decide(f Facts) Action {
 // Most tasks that start with their object end sooner, which saves a write.
 const taskWriteDelay = 2 * time.Second
 
-// podWriteDelay is the same for pods: a thousand may come at once, and binding them
-// comes first.
+// podWriteDelay is that time for pods. A thousand may be created at the same time, and
+// binding them has precedence.
 const podWriteDelay = 5 * time.Second
 
-// orWriteAssumed returns a, or WriteAssumed if a is to wait and the status has been
-// assumed for long enough.
+// orWriteAssumed returns a, or WriteAssumed if a is Wait and the status has been assumed
+// for long enough.
 func (f *Facts) orWriteAssumed(a Action) Action {
 	if !f.Assumed || a.Kind != Wait || f.Job.Status.StartTime == nil {
 		return a
@@ -210,16 +210,15 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// cancelled reports whether the job is to end by request.
+// cancelled reports whether the end of the job was requested.
 func (f *Facts) cancelled() bool {
 	return f.Job.Spec.Cancel != nil || f.Job.DeletionTimestamp != nil
 }
 
-// requeueAsked reports whether a requeue was requested that is not done yet.
+// requeueAsked reports whether a requested requeue is pending.
 func (f *Facts) requeueAsked() bool { return f.Job.Spec.Requeues > f.Job.Status.Requeues }
 
-// requeueAllowed reports whether the job may run again after a failure that is
-// not its own.
+// requeueAllowed reports whether the job may run again after a failure of the system.
 func (f *Facts) requeueAllowed() bool {
 	if r := f.Job.Spec.Job.Batch.Requeue; r != nil {
 		return *r
@@ -250,7 +249,7 @@ func (f *Facts) pending() Action {
 	return Action{}
 }
 
-// waitReason returns why the job waits, which it keeps when it is cancelled.
+// waitReason returns the reason why the job is pending, which a cancelled job keeps.
 func (f *Facts) waitReason() string {
 	if f.PlanReason == "None" {
 		return ""
@@ -266,8 +265,8 @@ func (f *Facts) killInvalid() bool {
 	return f.Rules.KillInvalid
 }
 
-// latestStart returns the last instant at which the pending job can start and still
-// end before its deadline; zero: it has none, or is held.
+// latestStart returns the latest time at which the pending job can start to end before its
+// deadline; zero if it has none, or is held.
 func (f *Facts) latestStart() time.Time {
 	t := f.Job.Spec.Job.Time
 	if t.Deadline == 0 || f.Job.Spec.Job.Hold != "" {
@@ -277,13 +276,12 @@ func (f *Facts) latestStart() time.Time {
 	if t.Min > 0 {
 		shortest = t.Min
 	}
-	// A job without a limit gets the time until its deadline, of which a minute is
-	// the least.
+	// A job without a limit gets the time until its deadline, but at least a minute.
 	return time.Unix(t.Deadline, 0).Add(-time.Duration(max(1, shortest)) * time.Minute)
 }
 
-// unstoredRetry is how long to wait before deciding again about a job that is not in
-// the accounting database yet, in case the notification that it is was lost.
+// unstoredRetry is the interval in which a job that is not in the accounting database yet
+// is reconciled again, in case a notification was lost.
 const unstoredRetry = 30 * time.Second
 
 // final is Decide for a job with a final state.
@@ -322,8 +320,8 @@ func (f *Facts) final() Action {
 	return Action{Kind: Delete}
 }
 
-// removeFinalizer lets the API server delete a job once what was split off it is
-// over. Those jobs need its script, and are to be cancelled with it.
+// removeFinalizer lets the API server delete a job after the jobs that were split off it
+// have ended. They need its script, and are cancelled with it.
 func (f *Facts) removeFinalizer() Action {
 	for _, t := range f.SplitOff {
 		if t.Spec.Cancel == nil && !t.IsFinal() {

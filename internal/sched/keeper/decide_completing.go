@@ -9,13 +9,13 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// killMargin is how much longer than KillWait an agent may take to end a job before
-// its pod is deleted.
+// killMargin is the time after KillWait for an agent to end a job, before its pod is
+// deleted.
 const killMargin = 5 * time.Second
 
-// completing is Decide for a job whose outcome is decided and whose pods must go. A
-// job that did not end by itself is ended by its agent, which can reach its
-// processes; deleting the pods is the fallback.
+// completing is Decide for a job whose outcome is decided and whose pods must be deleted.
+// The agent ends the processes of a job that has not ended by itself; deleting the pods is
+// the fallback.
 func (f *Facts) completing() Action {
 	live := f.livePods()
 	if !f.Progress.CleanedUp {
@@ -51,7 +51,7 @@ func (f *Facts) livePods() []*corev1.Pod {
 }
 
 // deletions returns the deletions that live pods need. A pod on a lost node is
-// deleted by force, since nobody there will ever confirm.
+// deleted by force, as its kubelet cannot confirm the deletion.
 func (f *Facts) deletions(live []*corev1.Pod) []PodDeletion {
 	var out []PodDeletion
 	for _, p := range live {
@@ -60,8 +60,8 @@ func (f *Facts) deletions(live []*corev1.Pod) []PodDeletion {
 	return out
 }
 
-// batchHostAlive reports whether the batch host's agent runs, has got the job, and
-// has something to end that has not ended by itself.
+// batchHostAlive reports whether the batch host's agent runs, has received the job, and
+// has processes to end.
 func (f *Facts) batchHostAlive() bool {
 	if f.Job.Status.Allocation == nil || f.Job.Status.StartTime == nil ||
 		f.Job.Status.Allocation.Nodes[0].Address == "" {
@@ -84,7 +84,7 @@ func (f *Facts) killDue() time.Time {
 	return f.Job.Status.EndTime.Add(f.Rules.KillWait + killMargin)
 }
 
-// terminateReason returns the reason that a terminate command gives.
+// terminateReason returns the reason in the terminate command.
 func (f *Facts) terminateReason() string {
 	switch f.Job.Status.Final {
 	case v1alpha1.StatePending:
@@ -100,8 +100,8 @@ func (f *Facts) terminateReason() string {
 	}
 }
 
-// missingDeletions returns the deletions of live pods that nobody has requested
-// yet, or that are never confirmed.
+// missingDeletions returns the deletions of live pods that were not requested yet, or that
+// will never be confirmed.
 func (f *Facts) missingDeletions(live []*corev1.Pod) []PodDeletion {
 	var out []PodDeletion
 	for _, k := range f.deletions(live) {

@@ -10,13 +10,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// unschedulableTimeout is how long kube-scheduler may reject a planned node before
-// the job returns to the queue: what it still counts there is usually a pod that
-// has just ended.
+// unschedulableTimeout is how long kube-scheduler may reject a planned node before the job
+// is requeued. It usually still counts a pod that has just ended.
 const unschedulableTimeout = 10 * time.Second
 
 // configuring is Decide for a placed job. Every agent must report before the
-// deadline, or the job returns to the queue. Nothing of its script has run yet.
+// deadline, or the job is requeued. Its script has not started yet.
 func (f *Facts) configuring() Action {
 	switch {
 	case f.cancelled():
@@ -63,9 +62,9 @@ func (f *Facts) configuring() Action {
 	return Action{Wake: earliest(deadline, f.unschedulableDue())}
 }
 
-// failedStart returns the outcome of a job of which a pod ended before the job
-// started. If its agent reports that the job itself is at fault, or its memory is not
-// enough for the agent, the job has failed; else another attempt may succeed.
+// failedStart returns the outcome of a job if one of its pods ended before the job started.
+// The job has failed if the agent reports an error of the job, or ran out of the job's
+// memory; otherwise another attempt may succeed.
 func (f *Facts) failedStart(p *corev1.Pod) Action {
 	if r, ok := reportOf(p); ok && r.Kind == reportFailed {
 		return Action{Kind: End, Outcome: FromReport(r)}
@@ -84,14 +83,12 @@ func (f *Facts) failedStart(p *corev1.Pod) Action {
 	return a
 }
 
-// returnToQueue returns the action that sends the job back to the queue after a
-// failure.
+// returnToQueue returns the action that requeues the job after a failure.
 func returnToQueue(why string) Action {
 	return endWith(v1alpha1.StatePending, "", why)
 }
 
-// requeueRequested returns the action that sends the job back to the queue by
-// request.
+// requeueRequested returns the action that requeues the job by request.
 func requeueRequested() Action {
 	a := endWith(v1alpha1.StatePending, "", "")
 	a.Outcome.Requested = true
@@ -107,8 +104,8 @@ func refusedFor(p *corev1.Pod, now time.Time) string {
 	return ""
 }
 
-// unschedulableDue returns when refusedFor will return a reason for some pod at the
-// earliest; zero: for none.
+// unschedulableDue returns the earliest time at which refusedFor will return a reason for
+// a pod; zero: never.
 func (f *Facts) unschedulableDue() time.Time {
 	var t time.Time
 	for _, p := range f.attemptPods() {
@@ -119,8 +116,8 @@ func (f *Facts) unschedulableDue() time.Time {
 	return t
 }
 
-// unschedulable returns the condition by which kube-scheduler says that it cannot
-// place the pod; nil: it does not say so.
+// unschedulable returns the condition with which kube-scheduler reports that it cannot
+// place the pod, or nil.
 func unschedulable(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		c := &p.Status.Conditions[i]
@@ -132,8 +129,7 @@ func unschedulable(p *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// isPulling reports whether the pod has its node, but its container has not
-// started.
+// isPulling reports whether the pod is bound, but its container has not started.
 func isPulling(p *corev1.Pod) bool {
 	for i := range p.Status.ContainerStatuses {
 		if w := p.Status.ContainerStatuses[i].State.Waiting; w != nil {
@@ -162,8 +158,8 @@ func (f *Facts) allBound() bool {
 	return bound >= len(f.Job.Status.Allocation.Nodes)
 }
 
-// agentsAwaitedSince returns since when the job's agents are awaited: not before
-// its objects were created.
+// agentsAwaitedSince returns the time since which the job's agents are expected: not
+// before its objects were created.
 func (f *Facts) agentsAwaitedSince() time.Time {
 	at := f.Job.Status.StartTime.Time
 	if f.Progress.CreatedAt.After(at) {

@@ -30,8 +30,8 @@ func (f *Facts) recurs() bool {
 		f.Job.Status.State != v1alpha1.StateCancelled
 }
 
-// scheduleNextRun makes a job that went back to the queue after its run wait for
-// the next time of its schedule.
+// scheduleNextRun delays a job that was requeued after its run until the next time of its
+// schedule.
 func scheduleNextRun(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time) {
 	c := schedule(b)
 	if c == nil || b.Status.State == v1alpha1.StateCompleting {

@@ -7,17 +7,17 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// hetStartTimeout is how long the components of a heterogeneous job may take to be
-// placed one after the other.
+// hetStartTimeout is the time in which all components of a heterogeneous job must be
+// placed.
 const hetStartTimeout = 10 * time.Second
 
 // hasUnsplitComponents reports whether components are still to become jobs of their
 // own.
 func (f *Facts) hasUnsplitComponents() bool { return len(f.SplitOff) < len(f.Job.Spec.Components) }
 
-// separated returns what becomes of a component that holds nodes while another one
-// holds none or has lost a node, or whose first component, which runs the script,
-// has ended. ok is false while all components are well.
+// separated returns the action for a component with nodes if another component has none
+// or has lost a node, or if the first component, which runs the script, has ended. ok is
+// false if none of these is the case.
 func (f *Facts) separated() (a Action, ok bool) {
 	for _, s := range f.Siblings {
 		if s.Status.State == v1alpha1.StateNodeFail ||
@@ -32,8 +32,7 @@ func (f *Facts) separated() (a Action, ok bool) {
 	return f.endWithLeader()
 }
 
-// hetStartDue returns when a component that does not run yet is given up; zero: all
-// run.
+// hetStartDue returns when a component must run at the latest; zero if all run.
 func (f *Facts) hetStartDue() time.Time {
 	for _, s := range f.Siblings {
 		if s.Status.State == "" || s.Status.State == v1alpha1.StatePending {

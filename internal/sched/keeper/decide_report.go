@@ -13,9 +13,9 @@ import (
 // first.
 const nodeLossGrace = time.Minute
 
-// outcomeOfReport returns how a job ends that nobody told to end and of which the
-// batch host's agent reported r at the time ended. The result of the script counts,
-// unless it failed and something else is to blame.
+// outcomeOfReport returns the outcome of a job that ended by itself, for which the batch
+// host's agent reported r. The result of the script counts, unless it failed for another
+// reason.
 func (f *Facts) outcomeOfReport(r wire.Report, ended time.Time) Action {
 	own := Action{Kind: End, Outcome: FromReport(r)}
 	if own.Outcome.Final != v1alpha1.StateFailed {
@@ -52,9 +52,9 @@ func (f *Facts) requeueByExitCode(own Action) Action {
 	return again
 }
 
-// outcomeOfLostNode returns what becomes of a job whose script failed after a node
-// of the job stopped answering: if the node is lost, which may show later, that is
-// the cause. ok is false if the script's own failure counts.
+// outcomeOfLostNode returns the action for a job whose script failed after a node of the
+// job stopped responding: if the node is lost, which may be known only later, that is the
+// cause. ok is false if the failure of the script counts.
 func (f *Facts) outcomeOfLostNode(r wire.Report, ended time.Time) (a Action, ok bool) {
 	if r.LostNode == "" || f.Job.Spec.Job.Batch.NoKill || f.Job.Status.Allocation == nil {
 		return Action{}, false

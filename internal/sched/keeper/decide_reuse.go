@@ -6,8 +6,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// reusePause is when to check again whether pods that wait for another job still
-// do.
+// reusePause is the interval in which waiting pods are checked.
 const reusePause = 500 * time.Millisecond
 
 // ownsLeftoverPods reports whether the job's own pods have outlived it.
@@ -17,7 +16,7 @@ func (f *Facts) ownsLeftoverPods() bool {
 }
 
 // leftoverPods is Decide for a job with a final state whose pods have outlived it:
-// they are deleted when they are of no more use.
+// they are deleted when no job can use them.
 func (f *Facts) leftoverPods() Action {
 	live := f.livePods()
 	switch {

@@ -73,8 +73,8 @@ func (f *Facts) podsOnDownNodes(pods map[int]*corev1.Pod) []PodDeletion {
 	return out
 }
 
-// preempted is Decide for a job that is to make room. It gets its grace time, and
-// then it is ended, or requeued where that is allowed.
+// preempted is Decide for a job that is being preempted. After its grace time it is ended,
+// or requeued if that is allowed.
 func (f *Facts) preempted() Action {
 	p := f.Job.Status.Preempt
 	switch {
@@ -99,7 +99,7 @@ func (f *Facts) deadline() time.Time {
 	return time.Time{}
 }
 
-// timeLimitEnds returns when the job's time limit is reached; zero: never.
+// timeLimitEnds returns when the job reaches its time limit; zero: never.
 func (f *Facts) timeLimitEnds() time.Time {
 	end, ok := f.Job.Status.LimitEnds()
 	if !ok {
@@ -115,8 +115,8 @@ func (f *Facts) timeLimitChanged() bool {
 	return l != 0 && l != st.TimeLimit && l != st.ShortenedFrom
 }
 
-// nodeFailure returns why the node with that index cannot serve the job any more;
-// "": it can.
+// nodeFailure returns why the node with that index is no longer usable for the job, or
+// "".
 func (f *Facts) nodeFailure(index int, p *corev1.Pod) string {
 	n := nodeName(&f.Job.Status.Allocation.Nodes[index])
 	switch {
@@ -130,7 +130,7 @@ func (f *Facts) nodeFailure(index int, p *corev1.Pod) string {
 	return ""
 }
 
-// nodeFailed ends or requeues the job for a failure that is not its own.
+// nodeFailed ends or requeues the job after a failure of a node.
 func (f *Facts) nodeFailed(why string) Action {
 	if f.requeueAllowed() {
 		return returnToQueue(why)
@@ -158,15 +158,15 @@ func (f *Facts) batchEnded(p *corev1.Pod) Action {
 	return Action{Kind: End, Outcome: outcomeOfContainer(p)}
 }
 
-// isOOMKilled reports whether the kernel ended the pod's container for want of
-// memory.
+// isOOMKilled reports whether the kernel killed the pod's container because it
+// was out of memory.
 func isOOMKilled(p *corev1.Pod) bool {
 	t := terminatedState(p)
 	return t != nil && t.Reason == "OOMKilled"
 }
 
-// agentEnded returns the outcome of a job after the agent of a node beside the
-// batch host ended, and with it what the job ran there.
+// agentEnded returns the outcome of a job after the agent of a node other than the batch
+// host ended, and with it the processes of the job on that node.
 func (f *Facts) agentEnded(p *corev1.Pod) Action {
 	if isOOMKilled(p) {
 		return Action{Kind: End, Outcome: outcomeOfContainer(p)}

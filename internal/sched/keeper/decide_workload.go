@@ -16,8 +16,8 @@ import (
 // It runs when all of its pods are bound, and ends with them. If the job is ended, its
 // pods are deleted; their controllers create new ones, which are queued again.
 
-// replacementTimeout is how long a group whose pods are gone waits for its
-// controllers to create others.
+// replacementTimeout is how long a group without pods waits for its controllers to create
+// new ones.
 const replacementTimeout = 30 * time.Second
 
 // decideWorkload is Decide for the job of a workload.
@@ -54,15 +54,15 @@ func (f *Facts) workloadPending() Action {
 }
 
 // A job that the newest plan leaves pending gets its object after createDelay, others
-// after maxCreateDelay: most are placed at once, and writing the placement creates the
-// object, too.
+// after maxCreateDelay: most are placed immediately, and writing the placement also
+// creates the object.
 const (
 	createDelay    = time.Second
 	maxCreateDelay = 10 * time.Second
 )
 
-// orCreateObject returns a, or CreateObject if a is to wait and the pending job
-// should have an object by now.
+// orCreateObject returns a, or CreateObject if a is Wait and the pending job should have
+// an object by now.
 func (f *Facts) orCreateObject(a Action) Action {
 	if a.Kind != Wait || control.IsCreated(f.Job) || f.Job.Spec.SubmitTime == nil {
 		return a
@@ -171,9 +171,9 @@ func (f *Facts) workloadRunning() Action {
 	return Action{Wake: earliest(f.timeLimitEnds(), f.deadline())}
 }
 
-// refusedByNode returns what becomes of a workload of which a kubelet refused a
-// pod. A group goes back to the queue as a whole, where its controllers will create
-// other pods; a single pod has failed.
+// refusedByNode returns the action for a workload if a kubelet rejected one of its pods.
+// A group is requeued as a whole, and its controllers create new pods; a single pod has
+// failed.
 func (f *Facts) refusedByNode(p *corev1.Pod, why string) Action {
 	if f.Job.Spec.Workload.Group != "" {
 		a := returnToQueue("pod " + p.Name + " on " + p.Spec.NodeName + ": " + why)
@@ -199,8 +199,8 @@ func kubeletRefusal(p *corev1.Pod) string {
 	return ""
 }
 
-// outcomeOfPods returns how a workload ended whose pods have all ended: the first
-// failure counts. Pods that somebody deleted cancel it.
+// outcomeOfPods returns the outcome of a workload whose pods have all ended: that of the
+// first pod that failed. If pods were deleted, the workload is cancelled.
 func (f *Facts) outcomeOfPods() Outcome {
 	o := Outcome{Final: v1alpha1.StateCompleted, Exit: &v1alpha1.ExitCode{}, Derived: &v1alpha1.ExitCode{}}
 	if len(f.Pods) < len(f.Job.Spec.Workload.Pods) {

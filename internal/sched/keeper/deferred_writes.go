@@ -6,9 +6,9 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// maxDeferredWrites is how many statuses that can wait are written at a time.
-// It is less than the number of workers, so that what cannot wait (cancelling,
-// time limits) always finds one.
+// maxDeferredWrites is the maximum number of concurrent writes of statuses that can wait.
+// It is less than the number of workers, so that one is always free for urgent actions
+// (cancellation, time limits).
 const maxDeferredWrites = 3
 
 // deferredWrites admits at most maxDeferredWrites writers and queues the jobs
@@ -35,8 +35,7 @@ func (d *deferredWrites) acquire(id int64) bool {
 	return false
 }
 
-// release ends a write and returns the job whose turn is next; ok is false if
-// none is queued.
+// release ends a write and returns the next queued job; ok is false if there is none.
 func (d *deferredWrites) release() (next int64, ok bool) {
 	d.writing--
 	if len(d.queue) == 0 {
@@ -48,8 +47,7 @@ func (d *deferredWrites) release() (next int64, ok bool) {
 }
 
 // writeAssumed writes the assumed status of b. If too many of these writes are in
-// progress it returns at once, and the job is decided about again when one of them
-// ends.
+// progress, it returns immediately, and the job is reconciled again when one of them ends.
 func (k *Keeper) writeAssumed(ctx context.Context, b *v1alpha1.BatchJob) (again bool, err error) {
 	k.mu.Lock()
 	acquired := k.deferred.acquire(b.Spec.JobID)

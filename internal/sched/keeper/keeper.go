@@ -24,7 +24,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// ErrNotCurrent says that the attempt which an agent reports about is over.
+// ErrNotCurrent is returned for reports about an attempt that is over.
 var ErrNotCurrent = errors.New("this attempt of the job is over")
 
 // Commander sends a command to the batch host of a job's attempt.
@@ -32,8 +32,8 @@ type Commander interface {
 	Send(jobID int64, attempt int32, c wire.Command)
 }
 
-// Config is what a Keeper works with. Without a Commander jobs are ended by deleting
-// their pods.
+// Config has the dependencies and parameters of a Keeper. Without a Commander, jobs are
+// ended by deleting their pods.
 type Config struct {
 	Cluster   *control.Cluster
 	Starter   *starter.Starter
@@ -46,11 +46,11 @@ type Config struct {
 	// Stored reports whether a job with a final state is in the accounting database;
 	// nil: it need not be.
 	Stored func(b *v1alpha1.BatchJob) bool
-	// Refused is called with a node (by its Kubernetes name) whose kubelet refused a
-	// planned pod; nil: nothing is called.
+	// Refused is called with the Kubernetes name of a node whose kubelet rejected a
+	// planned pod; it may be nil.
 	Refused func(node string)
-	// Nodes returns the nodes as sinfo shows them, from which reservations get nodes
-	// in place of those that failed; nil: none are replaced.
+	// Nodes returns the nodes as sinfo shows them, which replace failed nodes of
+	// reservations; nil: failed nodes are not replaced.
 	Nodes func() []status.Node
 	// StartTimeout and PullTimeout are those of Rules; 0: 60 s and 10 min.
 	StartTimeout, PullTimeout time.Duration
@@ -73,7 +73,7 @@ type Keeper struct {
 	lastBurst atomic.Int64 // when an assumed job of pods last appeared or changed its state, in ns
 }
 
-// New makes a Keeper, before the stores of c.Cluster are fed.
+// New returns a Keeper. It must be called before the stores of c.Cluster are filled.
 func New(c Config) *Keeper {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = 60 * time.Second
@@ -95,7 +95,7 @@ func New(c Config) *Keeper {
 	return k
 }
 
-// Run acts until ctx ends.
+// Run reconciles jobs until ctx is done.
 func (k *Keeper) Run(ctx context.Context, workers int) {
 	var wg sync.WaitGroup
 	for range workers {
@@ -155,8 +155,8 @@ func (k *Keeper) isBindBurst(old, now *v1alpha1.BatchJob) bool {
 	return now.Spec.Workload != nil && old.Status.State != now.Status.State && k.Cluster.Jobs.IsAssumed(now)
 }
 
-// siblings returns the other components of a heterogeneous job; leader is the first
-// component, if that is not b.
+// siblings returns the other components of b's heterogeneous job; leader is the first
+// component, or nil if that is b.
 func (k *Keeper) siblings(b *v1alpha1.BatchJob) (leader *v1alpha1.BatchJob, others []*v1alpha1.BatchJob) {
 	id := array.HetID(b)
 	if id == 0 {
@@ -193,7 +193,7 @@ func (k *Keeper) enqueueOrigin(b *v1alpha1.BatchJob) {
 }
 
 // podEventDelay is how long changes of a gang's pods are collected before its job is
-// decided about.
+// reconciled.
 const podEventDelay = 5 * time.Millisecond
 
 // podChanged queues the jobs that the pod belongs to.
@@ -226,8 +226,7 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	}
 }
 
-// nodeChanged queues every job on a node that is gone, down, or does not answer any
-// more.
+// nodeChanged queues all jobs on a node that was deleted, is down, or no longer responds.
 func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	n := now
 	if n == nil {
@@ -248,8 +247,8 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	}
 }
 
-// isLost reports whether the node does not answer any more, in the judgement of
-// Kubernetes (the node lifecycle controller's grace period).
+// isLost reports whether Kubernetes considers the node unreachable (the grace period of
+// the node lifecycle controller).
 func isLost(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -276,10 +275,9 @@ func (k *Keeper) nodeLost(name string) bool {
 	return !ok || isLost(n)
 }
 
-// trackDependencies records which jobs the pending job's dependencies name, in
-// place of those that old's named. A dependency may be changed while the job is
-// pending (scontrol update), and a requeued job is pending once more. old is nil
-// for a new job, now for one that is gone.
+// trackDependencies records the jobs in the dependencies of now, a pending job, instead of
+// those in old's. Dependencies of pending jobs may change (scontrol update), and a
+// requeued job is pending again. old is nil for a new job, now for a deleted one.
 func (k *Keeper) trackDependencies(old, now *v1alpha1.BatchJob) {
 	before, after := dependencyIDs(old), dependencyIDs(now)
 	if slices.Equal(before, after) {
@@ -300,8 +298,7 @@ func (k *Keeper) trackDependencies(old, now *v1alpha1.BatchJob) {
 	}
 }
 
-// dependencyIDs returns the numbers of the jobs that b's dependencies name, if b is
-// pending, and nil otherwise.
+// dependencyIDs returns the ids of the jobs in b's dependencies if b is pending, or nil.
 func dependencyIDs(b *v1alpha1.BatchJob) []int64 {
 	if b == nil || b.Spec.JobID == 0 || !b.AwaitsStart() {
 		return nil
@@ -314,7 +311,7 @@ func dependencyIDs(b *v1alpha1.BatchJob) []int64 {
 	return ids
 }
 
-// forgetJob drops what the keeper holds about a job that is gone.
+// forgetJob removes the keeper's state about a deleted job.
 func (k *Keeper) forgetJob(b *v1alpha1.BatchJob) {
 	k.trackDependencies(b, nil)
 	k.startDone(b)
@@ -350,7 +347,7 @@ func (k *Keeper) planReason(id int64) string {
 	return k.PlanReason(id)
 }
 
-// Enqueue queues a job, to decide about it again.
+// Enqueue queues a job to be reconciled.
 func (k *Keeper) Enqueue(id int64) { k.queue.Add(id) }
 
 // rules returns the parameters that apply to b.
@@ -373,7 +370,7 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 	return r
 }
 
-// noteProgress changes what this process has noted about b's attempt.
+// noteProgress changes the Progress of b's attempt.
 func (k *Keeper) noteProgress(b *v1alpha1.BatchJob, change func(*Progress)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

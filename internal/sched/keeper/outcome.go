@@ -78,7 +78,7 @@ func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// evicted reports whether the node or the cluster ended the pod, not the job.
+// evicted reports whether the node or the cluster ended the pod, instead of the job.
 func evicted(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

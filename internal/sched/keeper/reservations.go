@@ -20,7 +20,7 @@ const reservationInterval = 5 * time.Second
 // maintainReservations moves repeated reservations that are over to their next
 // time, and deletes the others, until ctx ends.
 func (k *Keeper) maintainReservations(ctx context.Context) {
-	idle := map[string]time.Time{} // since when nobody has used the reservation
+	idle := map[string]time.Time{} // time since which a reservation is unused, by name
 	tick := time.NewTicker(reservationInterval)
 	defer tick.Stop()
 	for {
@@ -30,7 +30,7 @@ func (k *Keeper) maintainReservations(ctx context.Context) {
 			}
 		}
 		if err := k.holdOrphans(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("cannot hold jobs whose reservation is gone; will retry", "error", err)
+			k.Log.Warn("cannot hold jobs whose reservation was deleted; will retry", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -40,8 +40,8 @@ func (k *Keeper) maintainReservations(ctx context.Context) {
 	}
 }
 
-// maintainReservation moves, deletes or repairs one reservation. idle has, by name,
-// since when nobody has used a reservation.
+// maintainReservation moves, deletes or repairs one reservation. idle has the time since
+// which a reservation is unused, by name.
 func (k *Keeper) maintainReservation(ctx context.Context, r *v1alpha1.Reservation, idle map[string]time.Time) error {
 	now := k.Now()
 	next, over := nextStart(&r.Spec, now)
@@ -133,8 +133,8 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 	}
 }
 
-// deleteReservation deletes the reservation. Jobs that wait for it are held, unless
-// it says that they no longer need it (NO_HOLD_JOBS_AFTER_END).
+// deleteReservation deletes the reservation. Jobs that wait for it are held, unless it
+// has the flag NO_HOLD_JOBS_AFTER_END.
 func (k *Keeper) deleteReservation(ctx context.Context, r *v1alpha1.Reservation) error {
 	if reserve.Flagged(&r.Spec, "NO_HOLD_JOBS_AFTER_END") {
 		for _, b := range k.Cluster.Jobs.List() {
@@ -149,7 +149,7 @@ func (k *Keeper) deleteReservation(ctx context.Context, r *v1alpha1.Reservation)
 	return client.IgnoreNotFound(k.Cluster.Client.Delete(ctx, r))
 }
 
-// holdOrphans holds the jobs that wait for a reservation which is gone.
+// holdOrphans holds the jobs that wait for a deleted reservation.
 func (k *Keeper) holdOrphans(ctx context.Context) error {
 	for _, b := range k.Cluster.Jobs.List() {
 		if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || b.Spec.Cancel != nil {
@@ -185,8 +185,8 @@ func (k *Keeper) clearReservation(ctx context.Context, b *v1alpha1.BatchJob, hol
 	return nil
 }
 
-// nextStart returns when a reservation that has ended starts again; over: it never
-// does.
+// nextStart returns when a reservation that has ended starts again; over is true if it
+// does not.
 func nextStart(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over bool) {
 	if s.Duration < 0 {
 		return time.Time{}, false

@@ -15,7 +15,7 @@ import (
 // the status.pods of the later jobs names the first. The first job deletes the pods
 // when no job runs there any more.
 
-// podsOf names the pods that b runs in.
+// podsOf returns the name of the pods that b runs in.
 func podsOf(b *v1alpha1.BatchJob) v1alpha1.PodsOf { return agentapi.HostOf(b) }
 
 // pods returns the pods that decisions about b concern: its own, without those that
@@ -47,7 +47,7 @@ func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	return out
 }
 
-// podsReused reports whether another job than b runs in the pods.
+// podsReused reports whether a job other than b runs in the pods.
 func (k *Keeper) podsReused(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 	for _, t := range k.Cluster.InPods(h.JobID, h.Attempt) {
 		if t.Spec.JobID != b.Spec.JobID && !t.IsFinal() {
@@ -60,7 +60,7 @@ func (k *Keeper) podsReused(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 // podsReusable reports whether the agent of b's pods waits for another job.
 func (k *Keeper) podsReusable(b *v1alpha1.BatchJob) bool { return k.Pool != nil && k.Pool.IsWaiting(b) }
 
-// leavePods sets the final status of a job that leaves its pods behind.
+// leavePods sets the final status of a job whose pods remain for other jobs.
 func (k *Keeper) leavePods(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
 	h := podsOf(b)
 	k.setOutcome(b, s, o)

@@ -6,18 +6,18 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// A thousand jobs may be placed at once, and the controllers create the pods of some
-// ten JobSets a second. The jobs whose objects are not created yet wait for their turn
-// and hold their nodes: were all objects created at once, most jobs would give up their
-// nodes before their turn, and start again.
+// A thousand jobs may be placed at the same time, and the controllers create the pods of
+// about ten JobSets per second. Therefore, jobs wait in a queue, with their nodes, until
+// their objects are created: if all objects were created immediately, most jobs would time
+// out and be requeued.
 
 // maxStarting is how many placed jobs may have objects and not all of their pods
 // bound: enough to keep the controllers busy, few enough for each to be served long
 // before its start times out.
 const maxStarting = 128
 
-// throttlePause is when a queued job checks again whether it is its turn, should
-// nobody queue it before.
+// throttlePause is the interval in which a waiting job checks whether it may continue, in
+// case it is not queued before.
 const throttlePause = 5 * time.Second
 
 // startThrottle has the jobs whose objects the controllers work on, and the queue of
@@ -44,7 +44,7 @@ func (s *startThrottle) enter(id int64) {
 	s.queue = append(s.queue, id)
 }
 
-// begin notes that the job's objects are being created.
+// begin records that the job's objects are being created.
 func (s *startThrottle) begin(id int64) {
 	if s.busy == nil {
 		s.busy = map[int64]bool{}
@@ -52,8 +52,8 @@ func (s *startThrottle) begin(id int64) {
 	s.busy[id] = true
 }
 
-// end notes that the controllers are done with the job, and returns the jobs whose
-// turn it is now.
+// end records that the controllers have finished with the job, and returns the jobs that
+// are next.
 func (s *startThrottle) end(id int64) (next []int64) {
 	if !s.busy[id] {
 		return nil

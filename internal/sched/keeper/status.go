@@ -16,12 +16,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// errChanged says that the job changed since the decision was made. The store has
-// the newer version, so decide again.
+// errChanged means that the job changed after the decision. The store has the newer
+// version, so the job is reconciled again.
 var errChanged = errors.New("the job changed")
 
-// write changes b's status if b is still the newest version; errChanged if it is
-// not.
+// write changes b's status. It returns errChanged if b is not the newest version.
 func (k *Keeper) write(
 	ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus),
 ) (*v1alpha1.BatchJob, error) {
@@ -35,8 +34,7 @@ func (k *Keeper) write(
 	return n, nil
 }
 
-// refresh brings the store up to date with the API server about b and returns
-// errChanged.
+// refresh reads b from the API server into the store and returns errChanged.
 func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
 	if !control.IsCreated(b) {
 		return errChanged // there is no object to read
@@ -54,8 +52,8 @@ func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return errChanged
 }
 
-// end writes how the attempt ends. A job that holds nodes is COMPLETING first; one
-// that holds none has its final state at once.
+// end writes the outcome of the attempt. A job with nodes becomes COMPLETING, one without
+// nodes has its final state immediately.
 func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error {
 	if err := k.holdRequeued(ctx, b, &o); err != nil {
 		return err
@@ -68,8 +66,8 @@ func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error
 	return err
 }
 
-// holdRequeued holds a job that its outcome sends back to the queue held. The job
-// is another version then, so the decision is made again.
+// holdRequeued holds a job that is requeued and held. This changes the job's version, so
+// it is reconciled again.
 func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome) error {
 	if !o.Hold || b.Spec.Job.Hold != "" {
 		return nil
@@ -102,11 +100,10 @@ func (k *Keeper) reportRefusedNode(ctx context.Context, o *Outcome) {
 	}
 }
 
-// logRequeue counts and logs a failed start of b that sends the job back to the
-// queue.
+// logRequeue counts and logs a failed start after which b is requeued.
 func (k *Keeper) logRequeue(b *v1alpha1.BatchJob, o *Outcome) {
 	if o.Final == v1alpha1.StatePending && !o.Requested {
-		k.Log.Info("job goes back to the queue", "job", b.Spec.JobID, "attempt", b.Status.Attempt, "why", o.Message)
+		k.Log.Info("requeueing job", "job", b.Spec.JobID, "attempt", b.Status.Attempt, "why", o.Message)
 		k.noteProgress(b, func(m *Progress) { m.Failures++ })
 	}
 }
