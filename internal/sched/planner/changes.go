@@ -69,7 +69,7 @@ func (c *changes) requestCycle() {
 	}
 }
 
-// addAll adds a change that cannot be followed.
+// addAll adds a change that requires a new snapshot.
 func (c *changes) addAll() {
 	c.mu.Lock()
 	c.pending.all = true

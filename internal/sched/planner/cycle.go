@@ -10,18 +10,18 @@ import (
 
 // A cycle is full or incremental. A full cycle plans all jobs on a new snapshot. Where
 // that takes long, cycles are incremental: each decides only which jobs start now, on a
-// snapshot that follows the changes, while plans of all jobs are made in the background
-// every so often. See docs/decisions/0025-who-starts-now-and-when-the-others-will.md.
+// snapshot that is updated with the changes, while all jobs are planned periodically in the
+// background. See docs/decisions/0025-who-starts-now-and-when-the-others-will.md.
 
 // maxInterval is the longest interval between cycles when nothing changes. Expected
 // starts depend on the time, because they are measured from the end of jobs that exceed
 // their time limit.
 const maxInterval = time.Minute
 
-// minInterval is the shortest interval until a cycle that is due at an instant.
+// minInterval is the minimum interval until a cycle that is due at a given time.
 const minInterval = 10 * time.Millisecond
 
-// outcome is what a cycle has planned.
+// outcome is the result of a cycle.
 type outcome struct {
 	snapshot  *snapshot.Snapshot
 	decisions []backfill.Decision

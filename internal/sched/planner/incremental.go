@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 )
 
-// incrementalThreshold is how long a full cycle takes at least before cycles become
+// incrementalThreshold is the duration of a full cycle from which on cycles are
 // incremental.
 const incrementalThreshold = 40 * time.Millisecond
 
@@ -33,8 +33,8 @@ func (p *Planner) follow(now time.Time, changed changeSet) bool {
 	return p.incremental.FollowNodes(nodes) && p.incremental.Follow(now, jobs)
 }
 
-// newIncremental makes a new incremental snapshot. If that is not possible, it makes
-// the next cycle a full one and returns false.
+// newIncremental creates a new incremental snapshot. If that is not possible, it makes the
+// next cycle a full one and returns false.
 func (p *Planner) newIncremental(now time.Time) bool {
 	p.incremental, p.useIncremental = snapshot.NewIncremental(p.input(now), p.cluster.JobPods)
 	if !p.useIncremental {
@@ -60,19 +60,19 @@ func (p *Planner) planIncremental(start time.Time, changed changeSet) []backfill
 	return decisions
 }
 
-// background makes plans of all jobs while cycles are incremental.
+// background plans all jobs while cycles are incremental.
 type background struct {
 	wg     sync.WaitGroup
-	busy   atomic.Bool // a plan is being made
+	busy   atomic.Bool // a plan is in progress
 	newest atomic.Pointer[backgroundPlan]
 
-	// The following belong to the goroutine of Run.
+	// The following fields are used only by the goroutine of Run.
 	dirty    bool            // something has changed since the last plan was begun
 	started  time.Time       // when that was
 	preempts *backgroundPlan // whose preemptor has been handled
 }
 
-// backgroundPlan is what the cycles use of a plan made in the background.
+// backgroundPlan has the results of a background plan that cycles use.
 type backgroundPlan struct {
 	took      time.Duration
 	fast      bool      // cycles may plan all jobs again
@@ -80,12 +80,11 @@ type backgroundPlan struct {
 	preemptor int64     // a job for which others may be preempted; 0: none
 }
 
-// backgroundShare is the inverse of the greatest share of time in which background
-// plans are made.
+// backgroundShare is the inverse of the maximum share of time that background plans take.
 const backgroundShare = 3
 
-// refreshPlan starts a plan of all jobs in the background if that is due, and returns
-// when the next cycle is due.
+// refreshPlan starts planning all jobs in the background if that is due, and returns when
+// the next cycle is due.
 func (p *Planner) refreshPlan(now time.Time) time.Duration {
 	newest := p.background.newest.Load()
 	if newest != nil && newest.fast {

@@ -19,8 +19,8 @@ import (
 type Planner struct {
 	*query.Service
 
-	// NeverRunnable, if set, is called for each job that by the newest plan never
-	// starts as it is: the keeper may have to end it. It must not block.
+	// NeverRunnable, if set, is called for each job that can never start according to
+	// the newest plan: the keeper may have to end it. It must not block.
 	NeverRunnable func(jobID int64)
 
 	cluster *control.Cluster
@@ -34,13 +34,13 @@ type Planner struct {
 	stats      stats
 	duration   atomic.Int64 // nanoseconds that the newest plan took
 
-	// The following belong to the goroutine of Run.
+	// The following fields are used only by the goroutine of Run.
 
-	// planned is when the jobs without a reservation were planned last, and
-	// plannedIn how long that plan took.
+	// planned is when the jobs without a reservation were last planned, and plannedIn
+	// the duration of that plan.
 	planned   time.Time
 	plannedIn time.Duration
-	// worked is how long the last cycle took, without its writes.
+	// worked is the duration of the last cycle without its writes.
 	worked time.Duration
 
 	incrementalFrom time.Duration         // see incrementalThreshold
@@ -70,7 +70,7 @@ func (p *Planner) Wake() { p.changes.addAll() }
 // The pause after a cycle, in which further changes are collected, is pauseFactor
 // times as long as the cycle took without its writes, between minPause and maxPause.
 // With a long queue that grows by hundreds of jobs a second, the planner must leave
-// processor time to those who submit them; a planner that was idle reacts at once.
+// processor time to those who submit them; an idle planner reacts immediately.
 const (
 	pauseFactor = 8
 
@@ -78,7 +78,7 @@ const (
 	maxPause = 300 * time.Millisecond
 )
 
-// Run runs cycles until ctx ends.
+// Run runs cycles until ctx is done.
 func (p *Planner) Run(ctx context.Context) {
 	var ready time.Time // when the next cycle may start
 	timer := time.NewTimer(0)
@@ -100,12 +100,12 @@ func (p *Planner) Run(ctx context.Context) {
 	}
 }
 
-// pauseAfter returns the pause after a cycle that took so long.
+// pauseAfter returns the pause after a cycle of the given duration.
 func pauseAfter(took time.Duration) time.Duration {
 	return min(max(minPause, pauseFactor*took), maxPause)
 }
 
-// sleep waits, and returns false if ctx ends first.
+// sleep waits, and returns false if ctx is done first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

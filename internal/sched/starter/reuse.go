@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// reserveAgent reserves the agent of a previous job that waits at exactly the planned
-// place, in a pod identical to the one that the job would get; nil: there is none.
+// reserveAgent reserves the agent of a previous job that waits with the planned allocation,
+// in a pod identical to the one that the job would get. It returns nil if there is none.
 func (s *Starter) reserveAgent(p *Placement) *agentapi.Place {
 	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
 		return nil
@@ -22,7 +22,7 @@ func (s *Starter) reserveAgent(p *Placement) *agentapi.Place {
 	return s.Pool.Reserve(reuseKey, &p.Allocation.Nodes[0], func() string { return s.templateHash(p) })
 }
 
-// templateHash returns the hash of the pod template that the job would get; "": it
+// templateHash returns the hash of the pod template that the job would get, or "" if it
 // cannot be built.
 func (s *Starter) templateHash(p *Placement) string {
 	b := *p.Job

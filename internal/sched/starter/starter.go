@@ -1,7 +1,7 @@
 // Package starter starts the jobs that the planner has decided to start: it writes the
 // placement into the job's status, creates the objects that run the job, and provides
-// kube-scheduler's plugin with the node of each pod. Every action may be repeated:
-// after a crash the next leader continues from the objects alone.
+// kube-scheduler's plugin with the node of each pod. All actions are idempotent: after a
+// crash, the next leader continues from the objects.
 package starter
 
 import (
@@ -45,17 +45,17 @@ func New(c *control.Cluster, build Builder, now func() time.Time) *Starter {
 
 // Placement is a decision to start a job.
 type Placement struct {
-	Job        *v1alpha1.BatchJob // as the decision saw it
+	Job        *v1alpha1.BatchJob // the version that the decision is based on
 	Task       *int32             // the task to start, if it is an array
 	Partition  string
 	TimeLimit  int32 // minutes, or job.Unlimited
 	Priority   int64
 	Allocation *v1alpha1.Allocation
-	// Reservation is the one that the job runs in without having requested it; "": none.
+	// Reservation is the reservation that the job uses without having requested it, or "".
 	Reservation string
 }
 
-// ErrChanged reports that the job changed after the decision. Plan again.
+// ErrChanged means that the job changed after the decision and must be planned again.
 var ErrChanged = errors.New("the job changed since the plan was made")
 
 // Place writes the placement: from then on the job is CONFIGURING and has its
@@ -73,7 +73,7 @@ func (s *Starter) Place(ctx context.Context, p Placement) error {
 }
 
 // assumePlaced places the job of a single pod without a write. The binding of the pod,
-// which follows, is the record of it.
+// which follows, records the placement.
 func (s *Starter) assumePlaced(p Placement) error {
 	if pod, ok := s.cluster.Pods.ByUID(p.Job.Spec.Workload.Pods[0].UID); ok && pod.Spec.NodeName != "" {
 		return ErrChanged // an earlier process placed it: the keeper handles that
@@ -157,8 +157,8 @@ func (s *Starter) ReleaseUnused(planned time.Time) {
 	}
 }
 
-// Preempt writes that a running job is preempted by the job with the id by: the keeper
-// warns it at once and ends it after the grace time.
+// Preempt writes that a running job is preempted by the job with the id by. The keeper
+// warns it immediately and ends it after the grace time.
 func (s *Starter) Preempt(
 	ctx context.Context, victim *v1alpha1.BatchJob, by int64, mode string, grace time.Duration,
 ) error {
@@ -194,8 +194,7 @@ func (s *Starter) Create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// BuildError reports that no objects can be built for the job as it is. Trying again
-// does not help.
+// BuildError means that the objects of the job cannot be built. Retrying does not help.
 type BuildError struct{ Err error }
 
 func (e *BuildError) Error() string { return e.Err.Error() }
@@ -222,7 +221,7 @@ func (p Placements) Place(namespace string, jobID int64, attempt int32, index in
 	return NodeObject(&nodes[index]), len(nodes), true
 }
 
-// taskNode returns the node of the task with that number.
+// taskNode returns the node of an array task.
 func taskNode(nodes []v1alpha1.NodeAllocation, task int) (string, bool) {
 	if task < 0 {
 		return "", false

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/tasks"
 )
 
-// tasksAtOnce limits the tasks of one array that are placed at the same time.
-const tasksAtOnce = 16
+// maxConcurrentTasks limits the tasks of one array that are placed at the same time.
+const maxConcurrentTasks = 16
 
 // PlaceTasks splits tasks off an array and places them. All placements are of
 // the same array and name its tasks. A task whose place has the pod of an earlier task
@@ -46,7 +46,7 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 		return err
 	}
 	var wg sync.WaitGroup
-	slots := make(chan struct{}, tasksAtOnce)
+	slots := make(chan struct{}, maxConcurrentTasks)
 	errs := make([]error, len(ps))
 	for i, p := range ps {
 		p.Job, p.Task = jobs[i], nil
