@@ -8,7 +8,7 @@ func TestExpand(t *testing.T) {
 	task := PatternValues{JobID: 1545, JobName: "wrap", User: "root", Node: "vm", NodeIndex: 1, Task: 1}
 	element := PatternValues{JobID: 1540, ArrayJobID: 1540, ArrayTask: 7, Batch: true}
 	for _, tt := range []struct {
-		place         Place
+		values        PatternValues
 		pattern, want string
 	}{
 		{batch, "A%%j", "A%j"}, {batch, "B%5j", "B01515"}, {batch, "C%010j", "C0000001515"},
@@ -24,7 +24,7 @@ func TestExpand(t *testing.T) {
 		{element, "a%A_%a_%5a_%j_%J", "a1540_7_00007_1540_1540"},
 		{task, "st-%j-%J-%s-%t-%N-%n-%3t-%x-%u", "st-1545-1545.0-0-1-vm-1-001-wrap-root"},
 	} {
-		if got := tt.place.Expand(tt.pattern); got != tt.want {
+		if got := tt.values.Expand(tt.pattern); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.pattern, got, tt.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestPerTask(t *testing.T) {
 func TestOutput(t *testing.T) {
 	job, element := PatternValues{JobID: 9, Batch: true}, PatternValues{JobID: 9, ArrayJobID: 9, ArrayTask: 3, Batch: true}
 	for _, tt := range []struct {
-		place        Place
+		values       PatternValues
 		out, err     string
 		wantO, wantE string
 	}{
@@ -49,7 +49,7 @@ func TestOutput(t *testing.T) {
 		{element, "", "", "/w/slurm-9_3.out", "/w/slurm-9_3.out"},
 		{job, "o/%j", "/e", "/w/o/9", "/e"},
 	} {
-		if o, e := tt.place.Output(tt.out, tt.err, "/w"); o != tt.wantO || e != tt.wantE {
+		if o, e := tt.values.Output(tt.out, tt.err, "/w"); o != tt.wantO || e != tt.wantE {
 			t.Errorf("%+v: %s %s", tt, o, e)
 		}
 	}
