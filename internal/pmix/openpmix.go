@@ -305,5 +305,5 @@ func berthAbort(rank C.uint32_t, status C.int, msg *C.char) {
 	if msg != nil && *msg != 0 {
 		text = C.GoString(msg)
 	}
-	the.tell(&step.Frame{Type: step.FrameAbort, Task: uint32(rank), Data: []byte(text)})
+	the.notify(&step.Frame{Type: step.FrameAbort, Task: uint32(rank), Data: []byte(text)})
 }

@@ -35,8 +35,9 @@ var JobRules = Join(
 		"gres": Structs(MaxGRES).WithText(BadGRES),
 	}),
 	Of[job.GRES](map[string]Rule{
-		"name": Text(256).NotEmpty().WithText(BadGRES), "type": Text(256).WithText(BadGRES), "count": Number(0, MaxCount).WithText(BadGRES),
-		"per": OneOf(job.PerNode, job.PerJob, job.PerSocket, job.PerTask).NotEmpty().WithText(BadGRES),
+		"name": Text(256).NotEmpty().WithText(BadGRES), "type": Text(256).WithText(BadGRES),
+		"count": Number(0, MaxCount).WithText(BadGRES),
+		"per":   OneOf(job.PerNode, job.PerJob, job.PerSocket, job.PerTask).NotEmpty().WithText(BadGRES),
 	}),
 	Of[job.Placement](map[string]Rule{
 		"nodeList": List(MaxNodeNames, MaxNodeName).Distinct(), "exclude": List(MaxNodeNames, MaxNodeName).Distinct(),

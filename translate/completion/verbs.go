@@ -64,8 +64,9 @@ func inStates(states ...string) func(Item) bool {
 
 // jobFilters are the filters of the jobs to which verbs of scontrol apply.
 var jobFilters = map[string]func(Item) bool{
-	"hold": inStates("PENDING"), "uhold": inStates("PENDING"), "holdu": inStates("PENDING"), "release": inStates("PENDING"),
-	"top": inStates("PENDING"), "suspend": inStates("RUNNING"), "resume": inStates("SUSPENDED"),
+	"hold": inStates("PENDING"), "uhold": inStates("PENDING"), "holdu": inStates("PENDING"),
+	"release": inStates("PENDING"),
+	"top":     inStates("PENDING"), "suspend": inStates("RUNNING"), "resume": inStates("SUSPENDED"),
 	"requeue": nil, "requeuehold": nil, "notify": inStates("RUNNING"), "wait_job": nil, "listpids": inStates("RUNNING"),
 }
 

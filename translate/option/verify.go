@@ -16,7 +16,8 @@ import (
 // corrections in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, setImplicitTasks, checkArbitrary,
+		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, setImplicitTasks,
+		checkArbitrary,
 		limitNodesToTasks, adaptToNodeList, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
@@ -326,7 +327,8 @@ func setTasksOrGPUs(p *Parsed) error {
 	switch per := s.TasksPerGPU; {
 	case per == 0:
 	case gpus == 0 && s.Tasks > 0:
-		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: (int64(s.Tasks) + int64(per) - 1) / int64(per), Per: job.PerJob})
+		count := (int64(s.Tasks) + int64(per) - 1) / int64(per)
+		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: count, Per: job.PerJob})
 		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
 	case s.Tasks == 0 && s.TasksPerNode == 0:
 		s.Tasks = int32(min(gpus*int64(per), 1<<30))

@@ -396,7 +396,9 @@ func size(mib int64) string {
 func files(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job.Batch
 	j.Command, j.WorkDir, j.NoBatch = s.Command, s.WorkDir, s.Client != ""
-	names := env.PatternValues{JobID: b.Spec.JobID, Batch: true, JobName: b.Spec.Job.Name, User: b.Spec.User, Node: j.BatchHost}
+	names := env.PatternValues{
+		JobID: b.Spec.JobID, Batch: true, JobName: b.Spec.Job.Name, User: b.Spec.User, Node: j.BatchHost,
+	}
 	if id, t, ok := array.Task(b); ok {
 		names.ArrayJobID, names.ArrayTask = id, t.Index
 	}

@@ -126,7 +126,8 @@ func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 // serves reports whether node i satisfies the demand of c in slot s.
 func (e *engine) serves(c *demandClass, i, s int) bool {
 	return e.offers(c, i, s) &&
-		(len(e.nodes[i].reservationIndexes) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
+		(len(e.nodes[i].reservationIndexes) == 0 && c.reservation == "" ||
+			!e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
 }
 
 // offers reports whether the resources that c demands are free on node i in slot s. It
