@@ -115,7 +115,7 @@ func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) 
 const lookupTimeout = 5 * time.Second
 
 // checkExcluded returns an error if a node of --exclude does not exist. It queries the
-// cluster only about nodes that the job does not have.
+// cluster only about valid names that are not nodes of the job.
 func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
 	own, _ := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST")) // outside of jobs there are none
 	unknown := slices.DeleteFunc(slices.Clone(p.Job.Placement.Exclude), func(n string) bool {
@@ -123,6 +123,11 @@ func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
 	})
 	if len(unknown) == 0 {
 		return nil
+	}
+	invalid := slurmerr.Newf(slurmerr.Refused,
+		"Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
+	if slices.ContainsFunc(unknown, func(n string) bool { return strings.Contains(n, "]") }) { // of "n[1"
+		return invalid
 	}
 	cluster, err := o.cluster()
 	if err != nil {
@@ -136,8 +141,7 @@ func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
 	}
 	for _, name := range unknown {
 		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
-			return slurmerr.Newf(slurmerr.Refused,
-				"Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
+			return invalid
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestExchangedMountIsRefused(t *testing.T) {
 	}
 	mount()
 	if err := checkMounts(file); err != nil {
-		t.Errorf("nothing was exchanged: %v", err)
+		t.Errorf("nothing was replaced: %v", err)
 	}
 	if err := os.Rename(mine, mine+".old"); err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestExchangedMountIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	mount()
-	if err := checkMounts(file); err == nil || !strings.Contains(err.Error(), "exchanged") {
-		t.Errorf("a folder was exchanged for a link: %v", err)
+	if err := checkMounts(file); err == nil || !strings.Contains(err.Error(), "replaced") {
+		t.Errorf("a directory was replaced by a link: %v", err)
 	}
 	if err := checkMounts(filepath.Join(dir, "none")); err != nil {
 		t.Errorf("a job without mounts: %v", err)
