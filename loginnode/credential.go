@@ -35,14 +35,14 @@ type credentials struct {
 
 // userCredential is a user's credential.
 type userCredential struct {
-	name     string // the user's
-	sessions int
-	directory   string
-	env      []string
-	remove   func()
-	first    chan struct{} // closed when the first attempt is over
-	stop     context.CancelFunc
-	now      chan struct{} // there is a new one
+	name      string // the user's
+	sessions  int
+	directory string
+	env       []string
+	remove    func()
+	first     chan struct{} // closed when the first attempt is over
+	stop      context.CancelFunc
+	now       chan struct{} // there is a new one
 }
 
 // acquire returns the environment of the user's credential for a session. A session
