@@ -1,6 +1,7 @@
 package loginkube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -83,7 +84,8 @@ func (c *Cluster) Place(ctx context.Context, user string, uid int, home, node st
 	return &Place{Job: best.ID, Node: name, Address: address(ctx, client, best, name), home: home}, nil
 }
 
-// youngest returns the job on a node that started last, and its name of the node.
+// youngest returns the job on a node that started last, of several in one second the one
+// with the highest id, and its name of the node.
 func youngest(list []status.Job, names []string) (best *status.Job, name string) {
 	for i := range list {
 		hosts, err := hostlist.Expand(list[i].NodeList)
@@ -91,11 +93,15 @@ func youngest(list []status.Job, names []string) (best *status.Job, name string)
 			continue
 		}
 		at := slices.IndexFunc(hosts, func(h string) bool { return slices.Contains(names, h) })
-		if at >= 0 && (best == nil || list[i].Start > best.Start) {
+		if at >= 0 && (best == nil || younger(&list[i], best)) {
 			best, name = &list[i], hosts[at]
 		}
 	}
 	return best, name
+}
+
+func younger(a, b *status.Job) bool {
+	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID)) > 0
 }
 
 // as returns a client with the user's rights; nil, nil: the cluster does not have the
