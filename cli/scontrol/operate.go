@@ -53,7 +53,7 @@ func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, parseJobs(verb, args), func(job, why string) []string {
 			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID &&
-				!strings.Contains(job, "_") {
+				strings.Trim(job, "0123456789") == "" {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
 			if verb == status.OpTop {

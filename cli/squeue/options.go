@@ -73,6 +73,9 @@ func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
 	switch {
 	case letters && names:
+		if v.Last("format", "Format") == "format" {
+			return slurmerr.New(slurmerr.Refused, "-o (--format) is incompatible with -O (--Format)")
+		}
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
 	case letters && o.long && !o.steps:
 		return slurmerr.New(
