@@ -376,13 +376,13 @@ func stateTest(value string) (func(string) bool, error) {
 }
 
 func nodeTest(value string) (func(string) bool, error) {
-	wanted, err := hostlist.Expand(value)
-	switch {
-	case err != nil && strings.Count(value, "[") == strings.Count(value, "]"):
-		return nil, fmt.Errorf("node: %q is not a list of nodes", format.Escape(value))
-	case err != nil: // an open bracket is one that is being typed
+	if strings.Count(value, "[") != strings.Count(value, "]") { // an open bracket is one that is being typed
 		lower := strings.ToLower(value)
-		return func(s string) bool { return containsFold(s, lower) }, nil //nolint:nilerr // it is incomplete, not wrong
+		return func(s string) bool { return containsFold(s, lower) }, nil
+	}
+	wanted, err := hostlist.Expand(value)
+	if err != nil {
+		return nil, fmt.Errorf("node: %q is not a list of nodes", format.Escape(value))
 	}
 	return func(s string) bool {
 		if s == "" {
