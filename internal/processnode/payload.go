@@ -55,8 +55,8 @@ func (p *pod) renewVolume(v *corev1.Volume, dir string) {
 // renewRetry is the delay after a failed renewal of a volume.
 const renewRetry = time.Minute
 
-// collect adds a volume's content to into, and returns after which time it must be renewed;
-// 0: never.
+// collect adds the files of a volume to into, and returns how long they are valid before they
+// have to be renewed; 0: for ever.
 func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time.Duration, error) {
 	switch {
 	case v.Secret != nil:

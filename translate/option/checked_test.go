@@ -180,3 +180,34 @@ func TestStepsOfJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyLists checks options whose list has no elements, as with an unset variable of a
+// script, against the answers of Slurm 22.05.8.
+func TestEmptyLists(t *testing.T) {
+	for _, c := range []struct {
+		env, args []string
+		err       string
+	}{
+		{nil, []string{"--gpus=2", "--gpus="}, ""},
+		{nil, []string{"--gpus-per-task=1", "--gpus-per-task=,"}, ""},
+		{nil, []string{"-L", "matlab", "-L", ","}, ""},
+		{nil, []string{"--gres="}, "Batch job submission failed: Invalid Trackable RESource (TRES) specification"},
+		{nil, []string{"--gres=gpu:1", "--gres="},
+			"Batch job submission failed: Invalid Trackable RESource (TRES) specification"},
+		{[]string{"SBATCH_REQ_SWITCH=2@10"}, nil, `Invalid numeric value "2@10" for --switches.`},
+		{[]string{"SBATCH_REQ_SWITCH=2"}, []string{"--switches=1@5"}, ""},
+	} {
+		p, err := option.Parse(option.Sbatch, append(c.args, "job.sh"), c.env)
+		if err == nil {
+			err = p.Verify()
+		}
+		switch {
+		case err == nil && c.err == "":
+			if len(p.Job.Shape.GRES)+len(p.Job.Licenses) > 0 || p.Job.Options["gpus"] != "" {
+				t.Errorf("%q: %v, %v, %v", c.args, p.Job.Shape.GRES, p.Job.Licenses, p.Job.Options)
+			}
+		case err == nil || text(err) != c.err:
+			t.Errorf("%q %q: %v, want %q", c.env, c.args, err, c.err)
+		}
+	}
+}

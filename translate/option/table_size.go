@@ -179,8 +179,8 @@ func setGRES(p *Parsed, v string, _ bool) error {
 // isEmptyList reports whether a list with commas has no elements.
 func isEmptyList(v string) bool { return strings.Trim(v, ",") == "" }
 
-// gpuOptionNames are the names of the options about GPUs, by scope.
-var gpuOptionNames = map[string]string{
+// GPUOptions are the names of the options about GPUs, by scope (job.PerJob and so on).
+var GPUOptions = map[string]string{
 	job.PerJob: "gpus", job.PerNode: "gpus-per-node", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
 }
 
@@ -188,7 +188,7 @@ func setGPUs(per string) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		if isEmptyList(v) { // as in Slurm, no GPUs
 			p.replaceGRES("gpus-"+per, nil)
-			delete(p.Job.Options, gpuOptionNames[per])
+			delete(p.Job.Options, GPUOptions[per])
 			return nil
 		}
 		list, err := value.GPUs(v, per)
@@ -196,7 +196,7 @@ func setGPUs(per string) setter {
 			return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
 		}
 		p.replaceGRES("gpus-"+per, list)
-		p.setText(gpuOptionNames[per], v) // scontrol shows it as given
+		p.setText(GPUOptions[per], v) // scontrol shows it as given
 		return nil
 	}
 }

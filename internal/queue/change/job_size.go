@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -88,11 +89,6 @@ func setTmpDisk(c *jobChange, v string) error {
 	return nil
 }
 
-// gpuOptions are the options about GPUs, by scope.
-var gpuOptions = map[string]string{
-	job.PerJob: "gpus", job.PerNode: "gpus-per-node", job.PerSocket: "gpus-per-socket", job.PerTask: "gpus-per-task",
-}
-
 // setGRES sets the generic resources of each node: a list of NAME[:TYPE][:COUNT].
 func setGRES(c *jobChange, v string) error {
 	if v == "" && Pending(c.b) {
@@ -136,11 +132,11 @@ func gresSetter(per string) jobSetter {
 		if options == nil {
 			options = map[string]string{}
 		}
-		delete(options, gpuOptions[per])
+		delete(options, option.GPUOptions[per])
 		if per == job.PerNode {
 			options["gres"] = strings.Join(terms, ",")
 		} else if len(terms) > 0 {
-			options[gpuOptions[per]] = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(terms[0], "gpu"), ":"), "1")
+			options[option.GPUOptions[per]] = cmp.Or(strings.TrimPrefix(strings.TrimPrefix(terms[0], "gpu"), ":"), "1")
 		}
 		j.Options = options
 		return nil

@@ -1,7 +1,7 @@
 package backfill
 
-// overLimit returns the reason of the first limit that the job would exceed even with its
-// minimum request, or "".
+// overLimit returns the reason (AssocGrpCpuLimit and the like) for which the job must wait: that
+// of the first limit that even its minimum request would exceed. It returns "" if there is none.
 func (e *engine) overLimit(j *Job) string {
 	for _, l := range j.Limits {
 		if e.limitsLeft[l] < e.s.Limits[l].minUsage(j) {
