@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -28,7 +29,7 @@ func TestImmediate(t *testing.T) {
 		}
 	}
 	other := slurmerr.New(slurmerr.Refused, "x")
-	if err := (&Client{Name: "salloc"}).withRevoked(7, other); err != error(other) || other.After != "" {
+	if err := (&Client{Name: "salloc"}).withRevoked(7, other); !errors.Is(err, other) || other.After != "" {
 		t.Errorf("another error: %v, %q", err, other.After)
 	}
 }
