@@ -88,7 +88,7 @@ var layers = []layer{
 }
 
 // pure packages import nothing that does I/O.
-var pure = []string{"translate", "internal/sched/backfill", "internal/wire", "internal/slurmerr"}
+var pure = []string{"translate", "internal/sched/backfill", "internal/wire", "internal/slurmerr", "test/chaos/history"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
 
