@@ -112,7 +112,6 @@ type Record struct {
 	Name, User string
 	State      string
 	Exit       int
-	Restarts   int64
 	Start, End time.Time // zero: unknown
 }
 

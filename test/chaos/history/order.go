@@ -22,7 +22,7 @@ func attemptsApart(h *History, report func(string, ...any)) {
 		for i, a := range list {
 			for _, b := range list[i+1:] {
 				if a.overlaps(b) {
-					report("job %d: restart %d ran until %v, %v after restart %d had started", id, a.Restart, stamp(a.last),
+					report("job %d: restart %d ran until %v, %v after restart %d started", id, a.Restart, stamp(a.last),
 						a.last.Sub(b.first), b.Restart)
 				}
 			}
@@ -67,8 +67,8 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 		for _, on := range append(slices.Clone(arrays[d.On]), d.On) {
 			for _, a := range attempts[on] {
 				if d.Kind != "after" && a.last.After(mine[0].first) {
-					report("job %d (%s:%d) started at %v, and job %d ran until %v", s.ID, d.Kind, d.On, stamp(mine[0].first),
-						on, stamp(a.last))
+					report("job %d (%s:%d) started at %v, and job %d ran until %v", s.ID, d.Kind, d.On,
+						stamp(mine[0].first), on, stamp(a.last))
 				}
 			}
 		}

@@ -70,7 +70,7 @@ func parseSeconds(text string) (time.Time, error) {
 }
 
 // RecordFields are the columns of sacct that ParseRecords expects.
-const RecordFields = "JobIDRaw,JobID,JobName,User,State,ExitCode,Start,End,Restarts"
+const RecordFields = "JobIDRaw,JobID,JobName,User,State,ExitCode,Start,End"
 
 // ParseRecords parses sacct -n -P -X -o RecordFields with times in seconds (SLURM_TIME_FORMAT=%s).
 func ParseRecords(text string) ([]Record, error) {
@@ -87,7 +87,6 @@ func ParseRecords(text string) ([]Record, error) {
 		r := Record{ID: id, Name: f[2], User: f[3], State: f[4], Start: unix(f[6]), End: unix(f[7])}
 		code, _, _ := strings.Cut(f[5], ":")
 		r.Exit, _ = strconv.Atoi(code)
-		r.Restarts, _ = strconv.ParseInt(f[8], 10, 64)
 		if own, tasks, ok := strings.Cut(f[1], "_"); ok {
 			if r.Array, err = strconv.ParseInt(own, 10, 64); err != nil {
 				return nil, fmt.Errorf("%w in %q", err, line)

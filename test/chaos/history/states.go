@@ -138,7 +138,8 @@ func stateIsTrue(h *History, report func(string, ...any)) {
 			report("job %d is recorded as COMPLETED, and its script did not end with 0", r.ID)
 		case state == "FAILED" && last != nil && last.ended && last.exit == 0:
 			report("job %d is recorded as FAILED (%d), and its script ended with 0", r.ID, r.Exit)
-		case state == "FAILED" && (last == nil || !last.ended) && !h.disturbed(since(last, s), r.End.Add(time.Second)) &&
+		case state == "FAILED" && (last == nil || !last.ended) &&
+			!h.disturbed(since(last, s), r.End.Add(time.Second)) &&
 			!h.requested("cancel", r.ID, r.Array, r.End.Add(time.Second)):
 			report("job %d is recorded as FAILED (%d) without a fault, and its script did not end", r.ID, r.Exit)
 		case state == "NODE_FAIL" && !h.disturbed(since(last, s), r.End.Add(time.Second)):
