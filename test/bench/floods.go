@@ -54,6 +54,7 @@ type floodRow struct {
 	during     calls
 	calmGrowth int64 // of the process's memory while only the quiet user worked, bytes
 	growth     int64 // of the process's memory during the flood
+	calmHeap   int64 // growth of its live heap while only the quiet user worked
 	heap       int64 // growth of its live heap during the flood
 	requests   string
 }
@@ -205,6 +206,10 @@ func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
 	r := &floodRow{name: kind.name, before: calls{}, during: calls{}}
 	b.results = append(b.results, r)
 	say("%s: without", kind.name)
+	start, err := b.client.heap(ctx)
+	if err != nil {
+		return err
+	}
 	grown := b.watchMemory(ctx)
 	if err := b.work(ctx, n, r.before, b.calm); err != nil {
 		return err
@@ -214,6 +219,7 @@ func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
 	if err != nil {
 		return err
 	}
+	r.calmHeap = heap - start
 	say("%s: with", kind.name)
 	stop, err := b.startFlood(ctx, kind)
 	if err != nil {
@@ -225,8 +231,9 @@ func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
 	after, err := b.client.heap(ctx)
 	r.heap = after - heap
 	r.requests = stop()
-	say("%s: squeue p99 %s (%s before), memory %+d MB, %s", kind.name, short(p99(r.during["squeue"])),
-		short(p99(r.before["squeue"])), r.growth>>20, r.requests)
+	say("%s: squeue p99 %s (%s before), memory %+d MB (%+d), live heap %+d MB (%+d), %s", kind.name,
+		short(p99(r.during["squeue"])), short(p99(r.before["squeue"])), r.growth>>20, r.calmGrowth>>20, r.heap>>20,
+		r.calmHeap>>20, r.requests)
 	if kind.clean {
 		if _, err := b.as(ctx, b.flood, "scancel", "-n", floodJobName); err != nil {
 			say("%s: %v", kind.name, err)
@@ -347,8 +354,9 @@ func (b *floodBench) table() string {
 	var t strings.Builder
 	t.WriteString("| one user's flood | `squeue --me` | `sbatch` | `srun true` | memory | live heap | the flood's answers |\n|---|---|---|---|---|---|---|\n")
 	both := func(s samples) string { return short(s.median()) + " / " + short(p99(s)) }
-	fmt.Fprintf(&t, "| none | %s | %s | %s | %s | | |\n", both(b.calm["squeue"]), both(b.calm["sbatch"]),
-		both(b.calm["srun"]), b.calmMemory())
+	fmt.Fprintf(&t, "| none | %s | %s | %s | %s | %s | |\n", both(b.calm["squeue"]), both(b.calm["sbatch"]),
+		both(b.calm["srun"]), b.megabytes(func(r *floodRow) int64 { return r.calmGrowth }),
+		b.megabytes(func(r *floodRow) int64 { return r.calmHeap }))
 	for _, r := range b.results {
 		cell := func(name string) string {
 			d := r.during[name]
@@ -361,10 +369,11 @@ func (b *floodBench) table() string {
 	return t.String()
 }
 
-func (b *floodBench) calmMemory() string {
+// megabytes lists a growth of each row, in MB.
+func (b *floodBench) megabytes(growth func(*floodRow) int64) string {
 	var all []string
 	for _, r := range b.results {
-		all = append(all, fmt.Sprintf("%+d", r.calmGrowth>>20))
+		all = append(all, fmt.Sprintf("%+d", growth(r)>>20))
 	}
 	return strings.Join(all, ", ") + " MB"
 }

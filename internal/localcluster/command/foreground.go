@@ -32,13 +32,17 @@ const (
 	reportEnv = "BERTH_LOCAL_REPORT"
 )
 
-// gcPercent uses more memory for less work, because most garbage of a cluster is
-// created and dropped within milliseconds. A large heap uses less.
+// The collector lets garbage grow to garbageTarget, because most garbage of a cluster is
+// created and dropped within milliseconds, but by no more than gcPercentMost of the live
+// heap while that is small, and by no less than gcPercentLeast where it is large. A
+// larger target makes the process larger without making it faster: beyond the
+// processor's caches, fresh memory costs as much as the collector saves.
 const (
-	gcPercent      = 400
-	gcPercentLarge = 200
-	largeHeap      = 512 << 20 // live bytes
-	heapPause      = 10 * time.Second
+	garbageTarget  = 128 << 20 // bytes
+	gcPercentLeast = 100
+	gcPercentMost  = 400
+	gcPercentStep  = 20 // each change stops the world for a moment
+	heapPause      = time.Second
 )
 
 // tuneGC follows the size of the heap until ctx ends.
@@ -46,19 +50,24 @@ func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	tick := time.NewTicker(heapPause)
 	defer tick.Stop()
-	for {
+	for was := 0; ; {
 		metrics.Read(live)
-		percent := gcPercent
-		if v := live[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() > largeHeap {
-			percent = gcPercentLarge
+		if percent := gcPercent(live[0].Value.Uint64()); percent != was {
+			debug.SetGCPercent(percent)
+			was = percent
 		}
-		debug.SetGCPercent(percent)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// gcPercent returns the value of GOGC for a live heap of that many bytes.
+func gcPercent(live uint64) int {
+	percent := garbageTarget * 100 / max(live, 1) / gcPercentStep * gcPercentStep
+	return int(min(max(percent, gcPercentLeast), gcPercentMost)) //nolint:gosec // between constants
 }
 
 // memoryPart is the part of the machine's memory from which on the collector works more
