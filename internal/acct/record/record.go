@@ -192,6 +192,9 @@ func ofPastRun(r status.Record, p *v1alpha1.PastAttempt) status.Record {
 		r.Submit, r.Eligible = q, max(r.Eligible, q)
 	}
 	r.Start, r.End, r.TimeLimit = seconds(&p.Start), seconds(&p.End), p.TimeLimit
+	if r.Start != 0 && (r.Eligible == 0 || r.Eligible > r.Start) {
+		r.Eligible = r.Start // the present run waits for something that this one did not wait for
+	}
 	if r.Start == 0 {
 		r.Start = r.End
 	}

@@ -127,6 +127,19 @@ func TestRunsOfARequeuedJob(t *testing.T) {
 	}
 }
 
+// An earlier run was eligible when it started, whatever the present one waits for.
+func TestEligibleTimeOfAnEarlierRun(t *testing.T) {
+	b := &v1alpha1.BatchJob{}
+	b.Spec.SubmitTime = at(10)
+	b.Status = v1alpha1.BatchJobStatus{State: "PENDING", Restarts: 1,
+		Past: []v1alpha1.PastAttempt{{State: "REQUEUED", Start: *at(20), End: *at(50)}}}
+	for _, eligible := range []int64{0, 60} {
+		if first := OfJob(b, &status.Job{ID: 7, Submit: 10, Eligible: eligible}, "ref", users{})[0]; first.Eligible != 20 {
+			t.Errorf("eligible now %d: the first run was eligible at %d, want 20", eligible, first.Eligible)
+		}
+	}
+}
+
 // States that are flags in Slurm's database are not stored.
 func TestBaseState(t *testing.T) {
 	for _, c := range []struct{ state, final, want string }{

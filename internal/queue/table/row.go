@@ -187,6 +187,16 @@ func unix(t *metav1.MicroTime) int64 {
 	return t.Unix()
 }
 
+// placed returns when the job got its allocation; 0: it has none.
+func placed(b *v1alpha1.BatchJob) int64 {
+	for _, h := range b.Status.History {
+		if h.State == v1alpha1.StateConfiguring {
+			return h.At.Unix()
+		}
+	}
+	return unix(b.Status.StartTime)
+}
+
 func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	j.Submit = unix(b.Spec.SubmitTime)
 	if j.Submit == 0 {
@@ -195,8 +205,11 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
 	j.Eligible = unix(b.Status.EligibleTime)
 	switch begin := b.Spec.Job.Time.Begin; {
-	case j.Start == 0 && b.Spec.Job.Hold != "", j.Eligible == 0 && len(b.Spec.Job.Dependencies.Items) > 0:
+	case j.Start == 0 && b.Spec.Job.Hold != "":
 		j.Eligible = begin // unknown without one
+	case j.Eligible == 0 && len(b.Spec.Job.Dependencies.Items) > 0:
+		// The moment at which the last dependency was satisfied is not stored.
+		j.Eligible = max(begin, placed(b))
 	case j.Eligible == 0:
 		j.Eligible = max(j.Submit, begin)
 	}

@@ -407,6 +407,35 @@ func TestBeginTimeOfWaitingJobs(t *testing.T) {
 	}
 }
 
+// A job whose dependencies were satisfied is eligible from when it got its nodes on, at
+// the latest. Until then, and if it was cancelled before, that is not known.
+func TestEligibleTimeOfDependentJobs(t *testing.T) {
+	cluster, tab := newTable(plans{})
+	placed, started := metav1.NewMicroTime(time.Unix(2000, 0)), metav1.NewMicroTime(time.Unix(2003, 0))
+	for i, tt := range []struct {
+		change func(*v1alpha1.BatchJobStatus)
+		want   int64
+	}{
+		{func(*v1alpha1.BatchJobStatus) {}, 0},
+		{func(s *v1alpha1.BatchJobStatus) { s.State, s.EndTime = v1alpha1.StateCancelled, &started }, 0},
+		{func(s *v1alpha1.BatchJobStatus) {
+			s.State, s.StartTime = v1alpha1.StateRunning, &started
+			s.History = []v1alpha1.StateChange{{State: v1alpha1.StatePending, At: metav1.NewMicroTime(time.Unix(1000, 0))},
+				{State: v1alpha1.StateConfiguring, At: placed}, {State: v1alpha1.StateRunning, At: started}}
+		}, 2000},
+	} {
+		id := int64(i) + 1
+		fake.Feed(cluster, batchJob(id, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 99}}
+			tt.change(&b.Status)
+		}))
+		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{id}, AllStates: true})[0])
+		if j.Eligible != tt.want {
+			t.Errorf("case %d: eligible at %d, want %d", i, j.Eligible, tt.want)
+		}
+	}
+}
+
 func pattern(t *testing.T, texts ...string) *hostlist.Pattern {
 	t.Helper()
 	p, err := hostlist.ParsePattern(texts...)
