@@ -7,17 +7,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -47,6 +50,50 @@ func TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled(t *testing.T) {
 	}
 	jobs, kills := crashSize()
 	killed(t, accttest.Postgres(t), jobs/2, kills/2)
+}
+
+// TestTheStandbyReplacesADeadLeader has leases that hold for much longer than the test: a
+// standby that waited for their end would not run a job.
+func TestTheStandbyReplacesADeadLeader(t *testing.T) {
+	ctx, x := startExternal(t)
+	x.flags = slices.DeleteFunc(x.flags, func(f string) bool {
+		return strings.HasPrefix(f, "--identity=") || strings.HasPrefix(f, "--bind-address=") ||
+			strings.HasPrefix(f, "--public-url=")
+	})
+	var both [2]*victim
+	for i := range both {
+		at := freeAddress(t)
+		both[i] = x.scheduler(fmt.Sprint("scheduler", i), "--lease-duration=1h", "--bind-address="+at,
+			"--public-url=https://"+at)
+	}
+	leader := func() string {
+		l := &coordinationv1.Lease{}
+		_ = x.client.Get(ctx, client.ObjectKey{Namespace: wire.SystemNamespace, Name: "berth-scheduler"}, l)
+		if l.Spec.HolderIdentity == nil || l.Annotations["berth.hpc/leader-address"] == "" {
+			return ""
+		}
+		return *l.Spec.HolderIdentity
+	}
+	await := func(what string, ok func() bool) {
+		for !ok() {
+			if ctx.Err() != nil {
+				t.Fatalf("waited too long for %s", what)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	await("a leader", func() bool { return leader() != "" })
+	first := leader()
+	v := both[0]
+	if strings.Contains(first, fmt.Sprintf("-%d-", both[1].cmd.Process.Pid)) {
+		v = both[1]
+	}
+	await("the leader to work", v.says("msg=leading"))
+	await("the standby to follow it", func() bool {
+		return both[0].says("msg=\"following the leader\"")() || both[1].says("msg=\"following the leader\"")()
+	})
+	v.stop()
+	await("another leader", func() bool { return leader() != "" && leader() != first })
 }
 
 // killed runs jobs and kills the scheduler that many times; storage "" is the local

@@ -130,6 +130,14 @@ func (v *victim) stop() {
 	_ = v.cmd.Wait()
 }
 
+// says returns a function that reports whether the log has the text.
+func (v *victim) says(text string) func() bool {
+	return func() bool {
+		log, err := os.ReadFile(v.log)
+		return err == nil && strings.Contains(string(log), text)
+	}
+}
+
 func adminClient(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

@@ -59,7 +59,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if c.Election.Lease > 0 {
-		c.Election.Renew, c.Election.Retry = c.Election.Lease*7/10, c.Election.Lease/10
+		c.Election.Renew, c.Election.Retry = c.Election.Lease*7/10, min(c.Election.Lease/10, renewal)
 	}
 	if err := c.setRoles(values.Role); err != nil {
 		return c, err

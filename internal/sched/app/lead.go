@@ -125,6 +125,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := labelLeader(ctx, cfg.Pod, cluster.Client); err != nil {
 		return err
 	}
+	if err := publishAddress(ctx, &cfg, cluster.Client, endpoint.Addr()); err != nil {
+		cfg.Log.Warn("a standby will wait for the end of the lease if this process dies", "error", err)
+	}
 	if namespaceController != nil {
 		wg.Go(func() { namespaceController.Run(ctx) })
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -80,10 +81,11 @@ func Run(ctx context.Context, cfg Config) error {
 
 // election takes part in the election of the leader.
 type election struct {
-	elector *leaderelection.LeaderElector
-	cancel  context.CancelFunc
-	leading chan struct{} // closed when this process leads
-	over    chan struct{} // closed when it does not lead any more
+	elector   *leaderelection.LeaderElector
+	successor *successor
+	cancel    context.CancelFunc
+	leading   chan struct{} // closed when this process leads
+	over      chan struct{} // closed when it does not lead any more
 }
 
 func newElection(cfg Config) (*election, error) {
@@ -114,6 +116,8 @@ func newElection(cfg Config) (*election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
+	e.successor = &successor{leases: client.CoordinationV1().Leases(wire.SystemNamespace), retry: cfg.Election.Retry,
+		identity: cfg.Identity, log: cfg.Log}
 	return e, nil
 }
 
@@ -123,8 +127,47 @@ func (e *election) start(ctx context.Context) {
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(e.over)
-		e.elector.Run(ctx)
+		for e.campaign(ctx) {
+			continue
+		}
 	}()
+}
+
+// campaign waits for the lease and keeps it until ctx ends or it is lost. It returns true
+// if the lease of a dead leader was released meanwhile: trying again at once is sooner
+// than the elector's next attempt.
+func (e *election) campaign(ctx context.Context) (again bool) {
+	attempt, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-e.leading:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	released := make(chan struct{})
+	s := *e.successor
+	s.released = func() {
+		close(released)
+		stop()
+		cancel()
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.run(waiting) })
+	e.elector.Run(attempt)
+	stop()
+	wg.Wait()
+	select {
+	case <-e.leading:
+		return false
+	case <-released:
+		return ctx.Err() == nil
+	default:
+		return false
+	}
 }
 
 // stop releases the lease.

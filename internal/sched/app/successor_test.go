@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// led returns the lease of a leader at that address.
+func led(at string) *coordinationv1.Lease {
+	name, seconds := "old", int32(3600)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName, ResourceVersion: "1",
+			Annotations: map[string]string{leaderAddress: `{"holder":"old","address":"` + at + `"}`}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &seconds},
+	}
+}
+
+// follower returns a successor of the leader whose lease that is.
+func follower(l *coordinationv1.Lease) (*successor, coordinationclient.LeaseInterface) {
+	leases := fake.NewClientset(l).CoordinationV1().Leases(wire.SystemNamespace)
+	return &successor{leases: leases, retry: time.Millisecond, identity: "new", log: slog.New(slog.DiscardHandler)}, leases
+}
+
+func holderOf(t *testing.T, leases coordinationclient.LeaseInterface) string {
+	t.Helper()
+	l, err := leases.Get(t.Context(), leaseName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return holder(l)
+}
+
+// peer is the server of a leader. connected has each connection after its handshake.
+type peer struct {
+	net.Listener
+	connected chan net.Conn
+}
+
+func newPeer(t *testing.T) *peer {
+	t.Helper()
+	server := httptest.NewTLSServer(nil) // for its certificate
+	defer server.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &peer{Listener: l, connected: make(chan net.Conn, 8)}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if c := tls.Server(conn, server.TLS); c.Handshake() == nil {
+				p.connected <- c
+			}
+		}
+	}()
+	return p
+}
+
+func (p *peer) address() address { return address{"old", p.Addr().String()} }
+
+func TestTheLeaseOfADeadLeaderIsReleased(t *testing.T) {
+	p := newPeer(t)
+	s, leases := follower(led(p.address().Address))
+	ctx, cancel := context.WithCancel(t.Context())
+	s.released = cancel
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.run(ctx) }()
+	conn := <-p.connected
+	_ = p.Close()
+	_ = conn.Close()
+	<-ended
+	if got := holderOf(t, leases); got != "" {
+		t.Errorf("the lease is held by %q", got)
+	}
+}
+
+func TestALeaderThatClosesAConnectionLives(t *testing.T) {
+	p := newPeer(t)
+	s, _ := follower(led(""))
+	go func() { _ = (<-p.connected).Close() }()
+	if s.refuses(t.Context(), p.address()) {
+		t.Error("a leader that listens is taken for dead")
+	}
+}
+
+func TestALeaderThatWasNeverReachedIsNotReplaced(t *testing.T) {
+	p := newPeer(t)
+	_ = p.Close()
+	s, _ := follower(led(""))
+	if s.refuses(t.Context(), p.address()) {
+		t.Error("a leader behind a firewall is taken for dead")
+	}
+	s.known = p.address().Holder
+	if !s.refuses(t.Context(), p.address()) {
+		t.Error("a leader that was connected before, and refuses now, is not taken for dead")
+	}
+}
+
+// TestALeaderThatRenewsItsLeaseIsNotReplaced: something on the way refuses connections.
+func TestALeaderThatRenewsItsLeaseIsNotReplaced(t *testing.T) {
+	p := newPeer(t)
+	_ = p.Close()
+	for _, renewed := range []bool{true, false} {
+		l := led("")
+		client := fake.NewClientset(l)
+		gets := 0
+		client.PrependReactor("get", "leases", func(k8stesting.Action) (bool, runtime.Object, error) {
+			if gets++; renewed && gets == 2 {
+				l.ResourceVersion = "2"
+			}
+			return true, l.DeepCopy(), nil
+		})
+		s, _ := follower(led(""))
+		s.leases = client.CoordinationV1().Leases(wire.SystemNamespace)
+		if released := s.release(t.Context(), p.address()); released == renewed {
+			t.Errorf("renewed: %v, and released: %v", renewed, released)
+		}
+	}
+}
+
+// TestTheHolderOfTheLeaseIsFollowed: the address of an earlier leader may still be there.
+func TestTheHolderOfTheLeaseIsFollowed(t *testing.T) {
+	l := led("127.0.0.1:1")
+	s, _ := follower(l)
+	if a, ok := s.leader(t.Context()); !ok || a.Address != "127.0.0.1:1" {
+		t.Errorf("the leader is at %+v, %v", a, ok)
+	}
+	other := "other"
+	l.Spec.HolderIdentity = &other
+	s, _ = follower(l)
+	if a, ok := s.leader(t.Context()); ok {
+		t.Errorf("another leader is at %+v", a)
+	}
+	s.identity = other
+	l.Annotations[leaderAddress] = `{"holder":"other","address":"127.0.0.1:1"}`
+	s.leases = fake.NewClientset(l).CoordinationV1().Leases(wire.SystemNamespace)
+	if _, ok := s.leader(t.Context()); ok {
+		t.Error("it follows itself")
+	}
+}
