@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods differential e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -119,6 +119,9 @@ bench-floods: build ## the table of the same page about one user's floods and an
 # The accounts of the two users are made on both systems, with root's sacctmgr.
 differential: build ## thousands of random command lines on Berth and on the Slurm of SLURM_CONF (DIFFFLAGS="-calls 20000 -users A,B", as root)
 	$(GO) run ./test/differential $(DIFFFLAGS)
+
+chaos: build ## users, faults and a checker of what the cluster promises, for half an hour (CHAOSFLAGS="-seed N -duration 1h -faults leader,agent")
+	$(GO) run ./test/chaos $(CHAOSFLAGS)
 
 bench-login: build-light ## the login node beside Debian's sshd (as root; needs openssh-server)
 	$(GO) run ./test/benchlogin

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -22,19 +23,22 @@ func submitted(id int64, t float64, change ...func(*Job)) Submission {
 
 // ran are the marks of an attempt of a job from one second to another that ended with 0.
 func ran(id, restart int64, from, to float64) []Mark {
-	m := Mark{Job: id, Restart: restart, Node: "n1", Step: "batch"}
-	marks := make([]Mark, 3)
-	for i, kind := range []string{"start", "beat", "end"} {
-		m.Kind, m.At = kind, at(from+(to-from)*float64(i)/2)
-		marks[i] = m
+	m := Mark{Kind: "start", Job: id, Restart: restart, Node: "n1", Step: "batch", At: at(from)}
+	marks := []Mark{m}
+	m.Kind = "beat"
+	for t := from + 0.25; t < to; t += 0.25 {
+		m.At = at(t)
+		marks = append(marks, m)
 	}
-	return marks
+	m.Kind, m.At = "end", at(to)
+	return append(marks, m)
 }
 
 // killed is ran without its last line.
 func killed(id, restart int64, from, to float64) []Mark {
-	m := ran(id, restart, from, to+(to-from))
-	return m[:2]
+	marks := ran(id, restart, from, to)
+	marks[len(marks)-1].Kind = "beat"
+	return marks
 }
 
 func ended(id int64, state string, start, end float64) Record {
@@ -108,6 +112,30 @@ func array(throttle int) func(*History) {
 	}
 }
 
+// corresponding makes the jobs 1 and 2 task 1 of two arrays; the second starts at that
+// second and depends on the first.
+func corresponding(start float64) func(*History) {
+	return func(h *History) {
+		h.Marks = append(ran(1, 0, 2, 3), ran(2, 0, start, start+1)...)
+		for i := range h.Marks {
+			h.Marks[i].Array, h.Marks[i].Task = h.Marks[i].Job, 1
+		}
+		for i := range h.Submissions {
+			h.Submissions[i].Job.Tasks = []int{1}
+		}
+		h.Submissions[1].Job.Dependency = Dependency{"aftercorr", 1}
+	}
+}
+
+// suspended leaves out the marks of job 1 between the two seconds.
+func suspended(from, to float64) func(*History) {
+	return func(h *History) {
+		h.Marks = slices.DeleteFunc(h.Marks, func(m Mark) bool {
+			return m.Job == 1 && m.At.After(at(from)) && m.At.Before(at(to))
+		})
+	}
+}
+
 // together are the marks of the jobs 1 and 2 at the same time.
 var together = marks(ran(1, 0, 2, 4), ran(2, 0, 3, 5))
 
@@ -171,6 +199,12 @@ var cases = []struct {
 	{"dependencies hold", false, two(job(1, depends("after")), marks(ran(2, 0, 4, 5)), done("cancel", 1, 1))},
 	{"dependencies hold", false, two(job(1, depends("afterany")), together, done("requeue", 1, 1))},
 
+	{"dependencies hold", false, two(corresponding(4))},
+	{"dependencies hold", true, two(corresponding(2.5))},
+	{"dependencies hold", true, two(corresponding(4), func(h *History) {
+		h.Marks = slices.DeleteFunc(h.Marks, func(m Mark) bool { return m.Job == 1 })
+	})},
+
 	{"no job starts before its time", false, two(job(1, func(j *Job) { j.Begin = at(4) }))},
 	{"no job starts before its time", true, two(job(1, func(j *Job) { j.Begin = at(4.5) }))},
 
@@ -192,6 +226,9 @@ var cases = []struct {
 	{"no CPU is shared", false, two(together, placed(1, 0, []int64{0, 1}, nil), placed(2, 0, []int64{2, 3}, nil))},
 	{"no CPU is shared", false, two(placed(1, 0, []int64{0, 1}, nil), placed(2, 0, []int64{0, 1}, nil))},
 	{"no CPU is shared", true, two(together, placed(1, 0, []int64{0, 1}, nil), placed(2, 0, []int64{1, 2}, nil))},
+
+	{"no CPU is shared", false, two(marks(ran(1, 0, 2, 9), ran(2, 0, 4, 5)), suspended(3, 6),
+		placed(1, 0, []int64{0}, nil), placed(2, 0, []int64{0}, nil))},
 
 	{"no GPU is shared", false, two(together, placed(1, 0, nil, []int64{0}), placed(2, 0, nil, []int64{1}))},
 	{"no GPU is shared", true, two(together, placed(1, 0, nil, []int64{0}), placed(2, 0, nil, []int64{0}))},

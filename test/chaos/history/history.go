@@ -157,14 +157,34 @@ type Violation struct {
 	Promise, Text string
 }
 
-// run is the life of one task of one attempt of a job, as its marks show it. It was alive
-// at least from first to last.
+// run is the life of one task of one attempt of a job, as its marks show it.
 type run struct {
 	Mark        // the start
 	first, last time.Time
+	marks       []time.Time // sorted
 	ended       bool
 	exit        int
 	starts      int // how many lines say that it started
+}
+
+// silence is how long a running task may be without a mark. A longer pause proves nothing
+// about what the task used meanwhile: it may have been suspended.
+const silence = 2 * time.Second
+
+// span is a time in which a run was certainly running.
+type span struct{ from, to time.Time }
+
+// spans returns when the run was certainly running.
+func (r *run) spans() []span {
+	var out []span
+	for i, t := range r.marks {
+		if i == 0 || t.Sub(r.marks[i-1]) > silence {
+			out = append(out, span{t, t})
+			continue
+		}
+		out[len(out)-1].to = t
+	}
+	return out
 }
 
 // runKey identifies a run.
@@ -183,6 +203,7 @@ func (h *History) runs() map[int64][]*run {
 			r = &run{Mark: m, first: m.At, last: m.At}
 			found[k] = r
 		}
+		r.marks = append(r.marks, m.At)
 		if m.At.Before(r.first) {
 			r.first = m.At
 		}
@@ -198,6 +219,7 @@ func (h *History) runs() map[int64][]*run {
 	}
 	byJob := map[int64][]*run{}
 	for _, r := range found {
+		slices.SortFunc(r.marks, time.Time.Compare)
 		byJob[r.Job] = append(byJob[r.Job], r)
 	}
 	for _, list := range byJob {
@@ -225,6 +247,8 @@ func (h *History) attempts() map[int64][]*run {
 			if r.last.After(a.last) {
 				a.last = r.last
 			}
+			a.marks = append(slices.Clone(a.marks), r.marks...)
+			slices.SortFunc(a.marks, time.Time.Compare)
 			if r.Step == "batch" {
 				a.ended, a.exit = r.ended, r.exit
 			}
@@ -233,8 +257,21 @@ func (h *History) attempts() map[int64][]*run {
 	return out
 }
 
-// overlaps reports whether both were certainly alive at one time.
-func (r *run) overlaps(o *run) bool { return r.first.Before(o.last) && o.first.Before(r.last) }
+// overlaps reports whether both were certainly running at one time.
+func (r *run) overlaps(o *run) bool {
+	if !r.first.Before(o.last) || !o.first.Before(r.last) {
+		return false
+	}
+	others := o.spans()
+	for _, a := range r.spans() {
+		for _, b := range others {
+			if a.from.Before(b.to) && b.from.Before(a.to) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // submissionsByName has each submission by the name of its job; groups of singletons
 // share theirs.
@@ -275,4 +312,15 @@ func (h *History) requested(verb string, id, array int64, before time.Time) bool
 // disturbed reports whether a fault was active between the two times.
 func (h *History) disturbed(from, to time.Time) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return !f.Begin.After(to) && !f.End.Before(from) })
+}
+
+// NextStart returns how long after the time the next job was placed; false: none was.
+func NextStart(h *History, after time.Time) (time.Duration, bool) {
+	var next time.Time
+	for _, p := range h.Placements {
+		if p.At.After(after) && (next.IsZero() || p.At.Before(next)) {
+			next = p.At
+		}
+	}
+	return next.Sub(after), !next.IsZero()
 }

@@ -61,6 +61,10 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 		s := &h.Submissions[i]
 		d := s.Job.Dependency
 		mine := attempts[s.ID]
+		if d.Kind == "aftercorr" {
+			h.correlated(s, report)
+			continue
+		}
 		if d.Kind == "" || s.ID == 0 || len(mine) == 0 || h.requested("requeue", d.On, d.On, mine[0].first) {
 			continue
 		}
@@ -79,6 +83,35 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 		}
 		if d.Kind == "after" {
 			checkAfter(h, s, mine[0], report)
+		}
+	}
+}
+
+// correlated checks aftercorr: each task waits for that of the other array with its number.
+func (h *History) correlated(s *Submission, report func(string, ...any)) {
+	type task struct{ array, number int64 }
+	tasks := map[task][]*run{}
+	for _, list := range h.attempts() {
+		for _, a := range list {
+			k := task{a.Array, a.Task}
+			tasks[k] = append(tasks[k], a)
+		}
+	}
+	on := s.Job.Dependency.On
+	for _, number := range s.Job.Tasks {
+		mine := tasks[task{s.ID, int64(number)}]
+		if len(mine) == 0 || h.requested("requeue", on, on, mine[0].first) {
+			continue
+		}
+		others := tasks[task{on, int64(number)}]
+		if len(others) == 0 {
+			report("task %d of array %d (aftercorr:%d) ran, and that of the other array never did", number, s.ID, on)
+		}
+		for _, o := range others {
+			if o.last.After(mine[0].first) {
+				report("task %d of array %d started at %v, and that of array %d ran until %v", number, s.ID,
+					stamp(mine[0].first), on, stamp(o.last))
+			}
 		}
 	}
 }

@@ -23,8 +23,14 @@ type change struct {
 func peak(runs []*run, use func(*run) int64, limit int64, report func(int64, time.Time)) {
 	var changes []change
 	for _, r := range runs {
-		if n := use(r); n != 0 && r.last.After(r.first) {
-			changes = append(changes, change{r.first, n}, change{r.last, -n})
+		n := use(r)
+		if n == 0 {
+			continue
+		}
+		for _, s := range r.spans() {
+			if s.to.After(s.from) {
+				changes = append(changes, change{s.from, n}, change{s.to, -n})
+			}
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })

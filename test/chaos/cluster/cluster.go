@@ -1,0 +1,314 @@
+// Package cluster runs a local cluster for fault injection: its schedulers are processes of
+// their own, which reach the API server through a proxy that can fail, and every process
+// that is killed is started again, as a kubelet would do.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/internal/control"
+)
+
+// The shape of every cluster.
+const (
+	CPUsPerNode = 4
+	GPUsPerNode = 2
+	License     = "lic"
+	Licenses    = 3
+)
+
+// Options of Start.
+type Options struct {
+	Bin      string // folder of the programs
+	Dir      string // folder for everything of the cluster; it must exist
+	Nodes    int
+	Users    int           // made for this run if root; otherwise the caller is the only one
+	Standby  bool          // a second scheduler waits to lead
+	Reader   bool          // a process of its own answers queries
+	Lease    time.Duration // 0: the scheduler's default
+	Postgres bool          // accounting is in a PostgreSQL of its own
+	Log      io.Writer
+}
+
+// User is somebody who submits jobs.
+type User struct {
+	Name, Home string
+	as         *syscall.Credential // nil: the caller
+}
+
+// Cluster is a running cluster. Its methods are safe for concurrent use.
+type Cluster struct {
+	Options
+	Users      []User
+	Operator   User // may do everything
+	Output     string
+	Client     client.Client // of the administrator, past the proxy
+	Proxy      *Proxy
+	Schedulers []*Process
+	Readers    []*Process
+	Database   *Postgres // nil: SQLite
+
+	state string
+	front *switchboard
+	undo  []func()
+}
+
+// Start starts a cluster. Stop has to be called even if it fails.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
+	c := &Cluster{Options: o, state: filepath.Join(o.Dir, "state"), Output: filepath.Join(o.Dir, "out")}
+	me, err := user.Current()
+	if err != nil {
+		return c, err
+	}
+	c.Operator = User{Name: me.Username, Home: me.HomeDir}
+	// Users other than the caller write there.
+	if err := errors.Join(os.Mkdir(c.Output, 0o755), os.Chmod(c.Output, 0o777), os.Chmod(o.Dir, 0o755)); err != nil {
+		return c, err
+	}
+	if err := c.addUsers(); err != nil {
+		return c, err
+	}
+	if o.Postgres {
+		if c.Database, err = startPostgres(o.Dir); err != nil {
+			return c, err
+		}
+		c.undo = append(c.undo, c.Database.stop)
+	}
+	if err := c.Up(ctx); err != nil {
+		return c, err
+	}
+	c.undo = append(c.undo, c.down)
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return c, err
+	}
+	cfg.QPS = -1
+	if c.Client, err = client.New(cfg, client.Options{Scheme: control.NewScheme()}); err != nil {
+		return c, err
+	}
+	if err := c.startSchedulers(); err != nil {
+		return c, err
+	}
+	return c, c.awaitAnswer(ctx)
+}
+
+// Kubeconfig returns the administrator's file.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.state, "kubeconfig") }
+
+// addUsers makes users of the machine for this run.
+func (c *Cluster) addUsers() error {
+	if os.Geteuid() != 0 {
+		c.Users = []User{c.Operator}
+		return nil
+	}
+	for i := range c.Options.Users {
+		name := fmt.Sprintf("chaos%d%c", os.Getpid()%100000, 'a'+i)
+		if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", name).CombinedOutput(); err != nil {
+			return fmt.Errorf("useradd: %w: %s", err, out)
+		}
+		c.undo = append(c.undo, func() { _ = exec.Command("userdel", "--remove", "--force", name).Run() })
+		u, err := user.Lookup(name)
+		if err != nil {
+			return err
+		}
+		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
+		c.Users = append(c.Users, User{name, u.HomeDir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}})
+	}
+	return nil
+}
+
+// conf is the slurm.conf of the cluster.
+func (c *Cluster) conf() string {
+	return fmt.Sprintf("ClusterName=chaos\nNodeName=n[1-%d] CPUs=%d RealMemory=4000 Gres=gpu:%d\n"+
+		"PartitionName=main Nodes=ALL Default=YES\nLicenses=%s:%d\nKillWait=2\nMinJobAge=3600\n",
+		c.Options.Nodes, CPUsPerNode, GPUsPerNode, License, Licenses)
+}
+
+// Up starts the control plane and the nodes, also after they were killed.
+func (c *Cluster) Up(ctx context.Context) error {
+	conf := filepath.Join(c.Dir, "slurm.conf")
+	if err := os.WriteFile(conf, []byte(c.conf()), 0o600); err != nil {
+		return err
+	}
+	args := []string{"up", "--state-dir", c.state, "--scheduler=external", "--slurm-conf", conf}
+	if os.Geteuid() == 0 {
+		for _, u := range c.Users {
+			args = append(args, "--user", u.Name)
+		}
+	}
+	if c.Database != nil {
+		args = append(args, "--accounting-storage", c.Database.Address)
+	}
+	if out, err := exec.CommandContext(ctx, filepath.Join(c.Bin, "berth"), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("berth up: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (c *Cluster) down() {
+	out, err := exec.Command(filepath.Join(c.Bin, "berth"), "down", "--state-dir", c.state).CombinedOutput()
+	if err != nil {
+		c.say("berth down: %v\n%s", err, out)
+	}
+}
+
+// say writes a line to the log.
+func (c *Cluster) say(format string, args ...any) {
+	fmt.Fprintf(c.Log, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+}
+
+// startSchedulers starts the leader, the standby and the reader behind the proxy.
+func (c *Cluster) startSchedulers() error {
+	text, err := os.ReadFile(filepath.Join(c.state, "scheduler.args"))
+	if err != nil {
+		return err
+	}
+	flags := map[string]string{}
+	for _, f := range strings.Fields(string(text)) {
+		name, value, _ := strings.Cut(f, "=")
+		flags[name] = value
+	}
+	if c.Proxy, err = newProxy(flags["--kubeconfig"], filepath.Join(c.Dir, "proxied.kubeconfig")); err != nil {
+		return err
+	}
+	c.undo = append(c.undo, c.Proxy.close)
+	flags["--kubeconfig"] = filepath.Join(c.Dir, "proxied.kubeconfig")
+	delete(flags, "--identity")
+	if c.front, err = newSwitchboard(flags["--bind-address"], c.leaderAddress); err != nil {
+		return err
+	}
+	c.undo = append(c.undo, c.front.close)
+	if c.Lease > 0 {
+		flags["--lease-duration"] = c.Lease.String()
+	}
+	role := "scheduler,api"
+	if c.Reader {
+		role = "scheduler"
+	}
+	names := []string{"scheduler-a", "scheduler-b"}
+	if !c.Standby {
+		names = names[:1]
+	}
+	for _, name := range names {
+		p, err := c.newProcess(name, flags, role)
+		if err != nil {
+			return err
+		}
+		c.Schedulers = append(c.Schedulers, p)
+	}
+	if c.Reader {
+		p, err := c.newProcess("reader", flags, "api")
+		if err != nil {
+			return err
+		}
+		c.Readers = append(c.Readers, p)
+	}
+	return nil
+}
+
+// newProcess starts a scheduler with an address of its own.
+func (c *Cluster) newProcess(name string, flags map[string]string, role string) (*Process, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	address := l.Addr().String()
+	_ = l.Close()
+	own := map[string]string{
+		"--role": role, "--bind-address": address, "--public-url": "https://" + address,
+	}
+	var args []string
+	for k, v := range flags {
+		if _, ok := own[k]; !ok {
+			args = append(args, k+"="+v)
+		}
+	}
+	args = strings.Fields(strings.Join(args, " ")) // flags without a value end in "="
+	for i, a := range args {
+		args[i] = strings.TrimSuffix(a, "=")
+	}
+	for k, v := range own {
+		args = append(args, k+"="+v)
+	}
+	p := &Process{Name: name, Address: address, path: filepath.Join(c.Bin, "scheduler"), args: args,
+		log: filepath.Join(c.Dir, name+".log")}
+	c.undo = append(c.undo, p.Stop)
+	return p, p.run()
+}
+
+// awaitAnswer waits until sinfo answers.
+func (c *Cluster) awaitAnswer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	for {
+		a := c.Run(ctx, c.Operator, "squeue", "-h")
+		if a.Exit == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("the cluster does not answer: %s", a.Err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// Answer is what a command answered.
+type Answer struct {
+	Call, Return time.Time
+	Exit         int // -1: it was killed
+	Out, Err     string
+}
+
+// Run runs a command of Berth's as the user.
+func (c *Cluster) Run(ctx context.Context, u User, name string, args ...string) Answer {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, name), args...)
+	cmd.Dir = c.Output
+	cmd.Env = []string{
+		"PATH=" + c.Bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + u.Home, "USER=" + u.Name, "LOGNAME=" + u.Name,
+		"LANG=C.UTF-8", "SLURM_TIME_FORMAT=%s",
+	}
+	if u.as == nil {
+		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.Kubeconfig())
+	} else {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.as}
+	}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
+	a := Answer{Call: time.Now()}
+	err := cmd.Run()
+	a.Return, a.Out, a.Err = time.Now(), strings.TrimSpace(out.String()), strings.TrimSpace(errs.String())
+	if err != nil && cmd.ProcessState == nil {
+		a.Exit, a.Err = -1, err.Error()
+		return a
+	}
+	a.Exit = cmd.ProcessState.ExitCode()
+	return a
+}
+
+// Stop stops everything and returns what is left on the machine.
+func (c *Cluster) Stop() []string {
+	for i := len(c.undo) - 1; i >= 0; i-- {
+		c.undo[i]()
+	}
+	var out []string
+	for _, what := range leftovers(c.Dir, c.state) {
+		out = append(out, "after berth down: "+what)
+	}
+	return out
+}

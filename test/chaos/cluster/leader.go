@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Leader returns the scheduler that the lease names.
+func (c *Cluster) Leader(ctx context.Context) (*Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	l := &coordinationv1.Lease{}
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: wire.SystemNamespace, Name: "berth-scheduler"}, l); err != nil {
+		return nil, err
+	}
+	if l.Spec.HolderIdentity != nil {
+		for _, p := range c.Schedulers {
+			if strings.Contains(*l.Spec.HolderIdentity, p.identity()) {
+				return p, nil
+			}
+		}
+	}
+	return nil, errors.New("nobody leads")
+}
+
+// AwaitLeader waits until a scheduler other than that one leads.
+func (c *Cluster) AwaitLeader(ctx context.Context, other *Process) (*Process, error) {
+	for {
+		if p, err := c.Leader(ctx); err == nil && p != other {
+			return p, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// leaderAddress is where the leader listens for agents.
+func (c *Cluster) leaderAddress() (string, error) {
+	p, err := c.Leader(context.Background())
+	if err != nil {
+		return "", err
+	}
+	return p.Address, nil
+}
+
+// switchboard replaces the Service that selects the leader's pod.
+type switchboard struct {
+	net.Listener
+	find func() (string, error)
+	mu   sync.Mutex
+	last string
+}
+
+func newSwitchboard(address string, find func() (string, error)) (*switchboard, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &switchboard{Listener: l, find: find}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.connect(in)
+		}
+	}()
+	return s, nil
+}
+
+func (s *switchboard) close() { _ = s.Close() }
+
+// target returns where the leader listens, as far as it is known.
+func (s *switchboard) target() string {
+	address, err := s.find()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.last = address
+	}
+	return s.last
+}
+
+// connect relays a connection.
+func (s *switchboard) connect(in net.Conn) {
+	defer in.Close()
+	out, err := net.DialTimeout("tcp", s.target(), 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// restartDelay is how long a process that ended stays away, unless a fault says otherwise.
+const restartDelay = 100 * time.Millisecond
+
+// Process is a process that is started again whenever it ends.
+type Process struct {
+	Name, Address string
+
+	path, log string
+	args      []string
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd
+	stopped bool
+	held    time.Time // it is not started again before
+	done    chan struct{}
+	Starts  int
+}
+
+// run starts the process and keeps it running.
+func (p *Process) run() error {
+	if err := p.start(); err != nil {
+		return err
+	}
+	p.done = make(chan struct{})
+	go func() {
+		defer close(p.done)
+		for {
+			_ = p.cmd.Wait() // only this goroutine replaces cmd
+			time.Sleep(restartDelay)
+			for p.isHeld() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if p.start() != nil {
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func (p *Process) isHeld() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.stopped && time.Now().Before(p.held)
+}
+
+var errStopped = errors.New("stopped")
+
+func (p *Process) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return errStopped
+	}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.cmd = exec.Command(p.path, p.args...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.Starts++
+	return p.cmd.Start()
+}
+
+// identity is a part of the process' name in the lease.
+func (p *Process) identity() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprintf("-%d-", p.cmd.Process.Pid)
+}
+
+// Signal sends a signal to the process.
+func (p *Process) Signal(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Signal(s)
+}
+
+// Kill kills the process. It stays away for at least that long.
+func (p *Process) Kill(away time.Duration) error {
+	p.mu.Lock()
+	p.held = time.Now().Add(away)
+	p.mu.Unlock()
+	return p.Signal(syscall.SIGKILL)
+}
+
+// Stop kills the process for good.
+func (p *Process) Stop() {
+	p.mu.Lock()
+	p.stopped = true
+	cmd := p.cmd
+	p.mu.Unlock()
+	if cmd == nil || p.done == nil {
+		return
+	}
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// KillControlPlane kills the process with the API server, etcd, the controllers and the
+// nodes. Up starts it again.
+func (c *Cluster) KillControlPlane() error {
+	data, err := os.ReadFile(filepath.Join(c.state, "process.json"))
+	if err != nil {
+		return err
+	}
+	var p struct {
+		PID int `json:"pid"`
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	if p.PID <= 1 {
+		return errors.New("no process of the control plane is recorded")
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		return err
+	}
+	for syscall.Kill(p.PID, 0) == nil && !isZombie(p.PID) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return nil
+}

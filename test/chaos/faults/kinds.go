@@ -1,0 +1,198 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/berth-hpc/berth/test/chaos/cluster"
+)
+
+// patience is how long a cluster may take to be whole again.
+const patience = 2 * time.Minute
+
+// Kinds lists them all, those first that are most likely to do harm.
+var Kinds = []Kind{
+	{"leader", "SIGKILL of the scheduler that leads", 6, nil, killLeader},
+	{"standby", "SIGKILL of the scheduler that waits to lead", 1, hasStandby, killStandby},
+	{"both", "SIGKILL of both schedulers", 1, hasStandby, killBoth},
+	{"reader", "SIGKILL of the process that answers queries", 2, hasReader, killReader},
+	{"pause", "SIGSTOP of the leader for longer than its lease, then SIGCONT", 3, nil, pauseLeader},
+	{"control-plane", "SIGKILL of API server, etcd, controllers and nodes; then berth up", 2, nil, killControlPlane},
+	{"agent", "SIGKILL of an agent", 4, nil, killAgent},
+	{"node", "a node is set DOWN, then resumed", 3, nil, nodeDown},
+	{"database", "SIGKILL of PostgreSQL, which comes back seconds later", 3, hasDatabase, killDatabase},
+	{"delays", "the API server answers the scheduler late", 2, nil, requests(func(r *rand.Rand) cluster.Trouble {
+		return cluster.Trouble{Delay: time.Duration(r.IntN(1500)) * time.Millisecond}
+	})},
+	{"resets", "connections to the API server are reset before the request", 2, nil, requests(
+		func(*rand.Rand) cluster.Trouble { return cluster.Trouble{Reset: true} })},
+	{"errors", "409, 429, 500, 503 instead of the request", 3, nil, requests(func(r *rand.Rand) cluster.Trouble {
+		return cluster.Trouble{Status: []int{409, 429, 500, 503}[r.IntN(4)]}
+	})},
+	{"lost-answers", "writes are done, and the answer is 500, 504 or a reset", 5, nil, writes(loseAnswer)},
+	{"watches", "all watches are cut, several times", 2, nil, cutWatches},
+	{"gone", "all watches are cut, and new ones get 410 Gone", 2, nil, watchesGone},
+	{"silence", "the scheduler gets no answer of the API server at all", 2, nil, silence},
+}
+
+func loseAnswer(r *rand.Rand) cluster.Trouble {
+	if n := r.IntN(3); n < 2 {
+		return cluster.Trouble{After: true, Status: []int{500, 504}[n]}
+	}
+	return cluster.Trouble{After: true, Reset: true}
+}
+
+func hasStandby(c *cluster.Cluster) bool  { return len(c.Schedulers) > 1 }
+func hasReader(c *cluster.Cluster) bool   { return len(c.Readers) > 0 }
+func hasDatabase(c *cluster.Cluster) bool { return c.Database != nil }
+
+// between returns a random duration.
+func between(r *rand.Rand, low, high time.Duration) time.Duration {
+	return low + time.Duration(r.Int64N(int64(high-low)))
+}
+
+// leader returns the leader, and waits for one if there is none.
+func leader(ctx context.Context, c *cluster.Cluster) (*cluster.Process, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return c.AwaitLeader(ctx, nil)
+}
+
+// whole waits until the cluster answers and a job can be submitted.
+func whole(ctx context.Context, c *cluster.Cluster) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if a := c.Run(ctx, c.Operator, "sbatch", "--test-only", "-n1", "--mem=10", "--wrap", "true"); a.Exit == 0 {
+			return nil
+		} else if time.Now().After(deadline) {
+			return fmt.Errorf("the cluster takes no jobs: %s", a.Err)
+		}
+	}
+}
+
+// killLeader keeps the process away until the standby leads, if there is one.
+func killLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p, err := leader(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	away := between(r, 0, 3*time.Second)
+	if hasStandby(c) && r.IntN(2) == 0 {
+		away = 20 * time.Second
+	}
+	if err := p.Kill(away); err != nil {
+		return p.Name, err
+	}
+	return p.Name, whole(ctx, c)
+}
+
+func killStandby(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p, err := leader(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range c.Schedulers {
+		if s != p {
+			return s.Name, s.Kill(between(r, 0, time.Second))
+		}
+	}
+	return "", errors.New("no standby")
+}
+
+func killBoth(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	for _, s := range c.Schedulers {
+		if err := s.Kill(between(r, 0, 2*time.Second)); err != nil {
+			return s.Name, err
+		}
+	}
+	return "", whole(ctx, c)
+}
+
+func killReader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p := c.Readers[r.IntN(len(c.Readers))]
+	if err := p.Kill(between(r, 0, 2*time.Second)); err != nil {
+		return p.Name, err
+	}
+	return p.Name, whole(ctx, c)
+}
+
+// pauseLeader: the leader does not know that it was stopped.
+func pauseLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p, err := leader(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return p.Name, err
+	}
+	if hasStandby(c) {
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if _, err := c.AwaitLeader(waiting, p); err != nil {
+			return p.Name, err
+		}
+		time.Sleep(between(r, 0, 2*time.Second))
+	} else {
+		time.Sleep(between(r, 10*time.Second, 15*time.Second))
+	}
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		return p.Name, err
+	}
+	return p.Name, whole(ctx, c)
+}
+
+func killControlPlane(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	if err := c.KillControlPlane(); err != nil {
+		return "", err
+	}
+	time.Sleep(between(r, 0, time.Second))
+	if err := c.Up(ctx); err != nil {
+		return "", err
+	}
+	return "", whole(ctx, c)
+}
+
+// killAgent gives the cluster a moment to notice.
+func killAgent(_ context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	agents := c.Agents()
+	if len(agents) == 0 {
+		return "none", nil
+	}
+	pid := agents[r.IntN(len(agents))]
+	_ = cluster.KillPID(pid) // it may have ended
+	time.Sleep(2 * time.Second)
+	return fmt.Sprint("process ", pid), nil
+}
+
+func nodeDown(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	name := fmt.Sprintf("n%d", 1+r.IntN(len(c.Shape())))
+	if err := update(ctx, c, name, "state=down", "reason=chaos"); err != nil {
+		return name, err
+	}
+	time.Sleep(between(r, time.Second, 5*time.Second))
+	return name, update(ctx, c, name, "state=resume")
+}
+
+// update changes a node, also while the scheduler is away.
+func update(ctx context.Context, c *cluster.Cluster, node string, change ...string) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		a := c.Run(ctx, c.Operator, "scontrol", append([]string{"update", "nodename=" + node}, change...)...)
+		if a.Exit == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("scontrol update: %s", a.Err)
+		}
+	}
+}
+
+func killDatabase(_ context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	if err := c.Database.Kill(); err != nil {
+		return "", err
+	}
+	time.Sleep(between(r, 0, 4*time.Second))
+	return "", c.Database.Start()
+}
