@@ -118,7 +118,8 @@ func (c *Cluster) addUsers() error {
 	}
 	for i := range c.Options.Users {
 		name := fmt.Sprintf("chaos%d%c", os.Getpid()%100000, 'a'+i)
-		if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", name).CombinedOutput(); err != nil {
+		out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", name).CombinedOutput()
+		if err != nil {
 			return fmt.Errorf("useradd: %w: %s", err, out)
 		}
 		c.undo = append(c.undo, func() { _ = exec.Command("userdel", "--remove", "--force", name).Run() })

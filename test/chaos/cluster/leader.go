@@ -20,7 +20,8 @@ func (c *Cluster) Leader(ctx context.Context) (*Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	l := &coordinationv1.Lease{}
-	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: wire.SystemNamespace, Name: "berth-scheduler"}, l); err != nil {
+	key := client.ObjectKey{Namespace: wire.SystemNamespace, Name: "berth-scheduler"}
+	if err := c.Client.Get(ctx, key, l); err != nil {
 		return nil, err
 	}
 	if l.Spec.HolderIdentity != nil {

@@ -63,8 +63,8 @@ func startPostgres(dir string) (*Postgres, error) {
 	address := url.URL{Scheme: "postgres", User: url.User("berth"), Path: "/postgres",
 		RawQuery: url.Values{"host": {p.dir}}.Encode()}
 	p.Address = address.String()
-	cmd := exec.Command(filepath.Join(p.bin, "initdb"), "-D", filepath.Join(p.dir, "data"), "-U", "berth", "-A", "trust",
-		"-N", "--locale=C.UTF-8", "-E", "UTF8")
+	cmd := exec.Command(filepath.Join(p.bin, "initdb"), "-D", filepath.Join(p.dir, "data"), "-U", "berth",
+		"-A", "trust", "-N", "--locale=C.UTF-8", "-E", "UTF8")
 	cmd.SysProcAttr, cmd.Dir = p.as, "/"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -78,10 +79,11 @@ func newProxy(from, to string) (*Proxy, error) {
 	p := &Proxy{URL: "https://" + l.Addr().String()}
 	p.cut, p.cutAll = context.WithCancel(context.Background())
 	p.up = httputil.NewSingleHostReverseProxy(target)
-	p.up.Transport, p.up.FlushInterval = transport, -1
+	quiet := log.New(io.Discard, "", 0)
+	p.up.Transport, p.up.FlushInterval, p.up.ErrorLog = transport, -1, quiet
 	p.up.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	p.server = &http.Server{Handler: p, TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}},
-		ErrorLog: nil, ReadHeaderTimeout: time.Minute}
+		ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
 	go func() { _ = p.server.ServeTLS(l, "", "") }()
 	out := clientcmdapi.NewConfig()
 	out.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.URL, InsecureSkipTLSVerify: true}
