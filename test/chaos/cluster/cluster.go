@@ -141,8 +141,17 @@ func (c *Cluster) conf() string {
 		c.Options.Nodes, CPUsPerNode, GPUsPerNode, License, Licenses)
 }
 
-// Up starts the control plane and the nodes, also after they were killed.
+// Up starts the control plane and the nodes, also after they were killed. The cluster binds
+// the port of its scheduler while it starts, so the switchboard leaves it meanwhile.
 func (c *Cluster) Up(ctx context.Context) error {
+	if c.front != nil {
+		c.front.close()
+		defer func() {
+			if err := c.front.open(); err != nil {
+				c.say("the address of the scheduler: %v", err)
+			}
+		}()
+	}
 	conf := filepath.Join(c.Dir, "slurm.conf")
 	if err := os.WriteFile(conf, []byte(c.conf()), 0o600); err != nil {
 		return err
@@ -191,7 +200,8 @@ func (c *Cluster) startSchedulers() error {
 	c.undo = append(c.undo, c.Proxy.close)
 	flags["--kubeconfig"] = filepath.Join(c.Dir, "proxied.kubeconfig")
 	delete(flags, "--identity")
-	if c.front, err = newSwitchboard(flags["--bind-address"], c.leaderAddress); err != nil {
+	c.front = &switchboard{address: flags["--bind-address"], find: c.leaderAddress}
+	if err := c.front.open(); err != nil {
 		return err
 	}
 	c.undo = append(c.undo, c.front.close)

@@ -59,18 +59,21 @@ func (c *Cluster) leaderAddress() (string, error) {
 
 // switchboard replaces the Service that selects the leader's pod.
 type switchboard struct {
-	net.Listener
-	find func() (string, error)
+	address  string
+	find     func() (string, error)
+	listener net.Listener
+
 	mu   sync.Mutex
 	last string
 }
 
-func newSwitchboard(address string, find func() (string, error)) (*switchboard, error) {
-	l, err := net.Listen("tcp", address)
+// open listens until close.
+func (s *switchboard) open() error {
+	l, err := net.Listen("tcp", s.address)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &switchboard{Listener: l, find: find}
+	s.listener = l
 	go func() {
 		for {
 			in, err := l.Accept()
@@ -80,10 +83,10 @@ func newSwitchboard(address string, find func() (string, error)) (*switchboard, 
 			go s.connect(in)
 		}
 	}()
-	return s, nil
+	return nil
 }
 
-func (s *switchboard) close() { _ = s.Close() }
+func (s *switchboard) close() { _ = s.listener.Close() }
 
 // target returns where the leader listens, as far as it is known.
 func (s *switchboard) target() string {
