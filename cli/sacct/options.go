@@ -44,6 +44,10 @@ func (o *Options) layout(v *option.Values) error {
 	}
 	if u := v.Get("units"); v.Has("units") {
 		unit := strings.ToUpper(u)
+		if u == "" { // Slurm's message ends at the byte 0
+			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type",
+				Before: []string{"sacct: error: Invalid unit type '"}}
+		}
 		if len(unit) != 1 || !strings.Contains("KMGTP", unit) {
 			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type",
 				Before: []string{fmt.Sprintf("sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'", u)}}
@@ -138,6 +142,9 @@ func (o *Options) chooseFields(text string) error {
 func (o *Options) lists(v *option.Values) (err error) {
 	q := &o.query
 	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
+	for _, name := range []string{"accounts", "partition", "qos", "name", "wckeys", "nodelist"} {
+		o.nothing = o.nothing || v.Has(name) && len(v.All(name)) == 0
+	}
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
 	o.reasons = v.All("reason")
@@ -163,6 +170,9 @@ func lower(list []string) []string {
 // are listed, unless jobs are named or the caller is root.
 func (o *Options) people(v *option.Values) error {
 	q := &o.query
+	if v.Has("uid") && len(v.All("uid")) == 0 {
+		return &slurmerr.Error{Code: 1} // Slurm says nothing
+	}
 	for _, u := range v.All("uid") {
 		if n, err := strconv.ParseInt(u, 10, 64); err == nil {
 			q.UserIDs = append(q.UserIDs, n)
@@ -216,9 +226,6 @@ func (o *Options) jobs(v *option.Values) error {
 		}
 		o.query.Jobs = append(o.query.Jobs, job)
 		o.steps[job] = append(o.steps[job], step)
-	}
-	if v.Has("jobs") && len(o.query.Jobs) == 0 {
-		return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", v.Joined("jobs"))
 	}
 	return nil
 }

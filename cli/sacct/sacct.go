@@ -40,6 +40,7 @@ type Options struct {
 	dump     *dump.Form // of --json or --yaml; nil: fields
 	part     *part      // of -B or --env-vars; nil: fields
 	flags    []string
+	nothing  bool // a filter is an empty list: no job matches
 }
 
 // New returns the command. connect is called once, after the command line has been
@@ -95,7 +96,7 @@ func run(ctx context.Context, o *Options) error {
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return len(o.reasons) > 0 &&
+		return o.nothing || len(o.reasons) > 0 &&
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,

@@ -103,7 +103,7 @@ func selectColumns(columns []column, text string) (*selection, error) {
 		}
 		k := findColumn(columns, name)
 		if k < 0 {
-			return nil, refusef("Unknown field '%s'", name)
+			return nil, refusef("Unknown field '%s'", strings.ToLower(name))
 		}
 		f := columns[k].Field
 		if _, one, _ := format.ParseFields([]format.Field{f}, strings.Replace(item, name, f.Name, 1)); len(one) == 1 {

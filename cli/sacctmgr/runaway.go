@@ -23,6 +23,14 @@ func (o *Options) showRunawayJobs(ctx context.Context, _ []string) error {
 	if err != nil {
 		return err
 	}
+	operator, err := o.operator(ctx)
+	if err != nil {
+		return err
+	}
+	if !operator {
+		fmt.Fprintln(o.p.Err, "sacctmgr: error: You must have an AdminLevel>=Operator to fix runaway jobs")
+		return failed()
+	}
 	queue, err := server.Jobs(ctx, jobs.Filter{States: jobs.AllStates, Fields: []string{"id"}})
 	if err != nil {
 		return err

@@ -24,6 +24,8 @@ import (
 // Manager is what sacctmgr uses of a cluster.
 type Manager interface {
 	Associations(ctx context.Context) (*status.AcctState, error)
+	ClusterInfo(ctx context.Context) (map[string]any, error)
+	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
 	Manage(ctx context.Context, changes []status.AcctChange) error
 	NodeEvents(ctx context.Context, q *status.EventQuery) (*status.EventList, error)
 	Transactions(ctx context.Context, q *status.TransactionQuery) (*status.TransactionList, error)
@@ -63,8 +65,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	o.yes, o.quiet = v.Has("immediate"), v.Has("quiet")
 	o.assocs, o.readonly = v.Has("associations"), v.Has("readonly")
 	o.style.NoHeader = v.Has("noheader")
-	if v.Has("parsable") || v.Has("parsable2") {
-		o.style.Delimiter, o.style.Ending = "|", v.Has("parsable") && !v.Has("parsable2")
+	if last := v.Last("parsable", "parsable2"); last != "" {
+		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 	}
 	o.in = bufio.NewReader(o.p.In)
 	if len(words) > 0 {
@@ -165,6 +167,17 @@ func (o *Options) server() (Manager, error) {
 		o.manager = m
 	}
 	return o.manager, nil
+}
+
+// operator reports whether the caller is an operator.
+func (o *Options) operator(ctx context.Context) (bool, error) {
+	m, err := o.server()
+	if err != nil {
+		return false, err
+	}
+	info, err := m.ClusterInfo(ctx)
+	is, _ := info["operator"].(bool)
+	return is, err
 }
 
 // readState reads the accounts, users and QOS of the cluster.

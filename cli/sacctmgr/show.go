@@ -28,9 +28,11 @@ type listable struct {
 
 // table is a listing of the present state.
 type table struct {
-	hint         string // what Slurm adds to its refusal of an unknown condition; "": nothing
-	rows         func(*state, *listing) []row
-	columns      string // without format=
+	hint    string // what Slurm adds to its refusal of an unknown condition; "": nothing
+	rows    func(*state, *listing) []row
+	columns string // without format=
+	// private is the error that users get who are not operators; "": everyone may list it.
+	private      string
 	assocColumns string // those that WithAssoc adds
 }
 
@@ -41,13 +43,15 @@ var listables = []listable{
 	{name: "users", least: 1, table: userTable},
 	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns}},
 	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns}},
-	{name: "wckeys", least: 1, table: &table{rows: listWCKeys, columns: wckeyColumns}},
+	{name: "wckeys", least: 1, table: &table{
+		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege}},
 	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID"}},
 	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
 	{name: "events", least: 1, run: (*Options).showEvents},
 	{name: "transactions", least: 1, run: (*Options).showTransactions},
 	{name: "txn", least: 2, run: (*Options).showTransactions},
-	{name: "problems", least: 1, table: &table{rows: listProblems, columns: "Cluster,Account,User,Problem"}},
+	{name: "problems", least: 1, table: &table{
+		rows: listProblems, columns: "Cluster,Account,User,Problem", private: accessDenied}},
 	{
 		name: "resources", least: 4,
 		table: &table{hint: hintConstant, rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"},
@@ -57,9 +61,8 @@ var listables = []listable{
 		table: &table{rows: listNothing, columns: "Federation,Cluster,ID%2,Features,FedState"},
 	},
 	{name: "configuration", least: 2, run: (*Options).showConfig},
-	{name: "stats", least: 2, run: shownElsewhere("stats", "see sdiag")},
-	{name: "reservations", least: 4, run: shownElsewhere("reservations",
-		"see scontrol show reservation and sreport reservation utilization")},
+	{name: "stats", least: 2, run: (*Options).showStats},
+	{name: "reservations", least: 4, run: (*Options).showReservations},
 }
 
 var (
@@ -76,11 +79,24 @@ const (
 	hintConstant = " Use keyword 'set' to modify SLURM_PRINT_VALUE"
 )
 
-func shownElsewhere(what, hint string) func(*Options, context.Context, []string) error {
-	return func(o *Options, _ context.Context, _ []string) error {
-		fmt.Fprintf(o.p.Err, "sacctmgr: error: there is no list of %s here: %s\n", what, hint)
-		return failed()
+// Errors that users get for lists of operators.
+const (
+	noPrivilege  = "Your user doesn't have privilege to perform this action"
+	accessDenied = "Access/permission denied"
+)
+
+// showStats refuses the list of the accounting daemon's calls: there is no such daemon.
+func (o *Options) showStats(ctx context.Context, _ []string) error {
+	operator, err := o.operator(ctx)
+	if err != nil {
+		return err
 	}
+	if operator {
+		fmt.Fprintln(o.p.Err, "sacctmgr: error: there is no list of stats here: see sdiag")
+	} else {
+		fmt.Fprintln(o.p.Err, "sacctmgr: accounting_storage/slurmdbd: acct_storage_p_get_stats: RC:2002 "+noPrivilege)
+	}
+	return failed()
 }
 
 // show prints what the first word names.
@@ -198,6 +214,11 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 	if l.tree {
 		selected.widenTree()
 	}
+	if t.private != "" {
+		if err := o.checkOperator(ctx, t.private); err != nil {
+			return err
+		}
+	}
 	s, err := o.readState(ctx)
 	if err != nil {
 		return err
@@ -207,6 +228,16 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 		l.withAssoc = l.withAssoc || selected.hasAny("Account", "Share")
 	}
 	return o.print(selected, t.rows(s, l))
+}
+
+// checkOperator returns an error unless the caller is an operator.
+func (o *Options) checkOperator(ctx context.Context, message string) error {
+	operator, err := o.operator(ctx)
+	if err != nil || operator {
+		return err
+	}
+	fmt.Fprintf(o.p.Err, "sacctmgr: error: %s\n Error with request: %s\n", message, accessDenied)
+	return failed()
 }
 
 // widenTree makes room for the tree of accounts, on the left, as Slurm does.

@@ -49,8 +49,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if asked, err := p.Client.PrintRequested(option.Salloc, o.p.Print); asked {
 		return err
 	}
-	if p.Client.NoShell && len(p.Args) > 0 {
-		fmt.Fprintf(o.p.Err, "salloc: warning: the command is not run: --no-shell\n")
+	if p.Client.NoShell {
 		p.Args = nil
 	}
 	s, err := o.submission(parts, args)

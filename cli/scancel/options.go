@@ -17,10 +17,15 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	o.interactive, o.me = v.Has("interactive"), v.Has("me")
 	o.op = status.Operation{Verb: status.OpCancel, Batch: v.Has("batch"), Full: v.Has("full"),
 		Names: single(v, "name"), Users: single(v, "user"), Partitions: single(v, "partition"),
-		Accounts: single(v, "account"), QOS: single(v, "qos"), WCKeys: single(v, "wckey"),
+		Accounts: lower(single(v, "account")), QOS: lower(single(v, "qos")), WCKeys: single(v, "wckey"),
 		Reservations: single(v, "reservation")}
+	if v.Last("me", "user") == "user" {
+		o.me = false
+	} else if o.me {
+		o.op.Users = nil // the last of the two counts
+	}
 	o.clusters = v.List("clusters")
-	if err := notEmpty(v); err != nil {
+	if err := o.checkEmpty(v); err != nil {
 		return err
 	}
 	if o.variable != nil { // checked even if --state overrides it
@@ -53,8 +58,7 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 
 // switches are the input variables that are true or false.
 var switches = map[string]bool{
-	"SCANCEL_BATCH": true, "SCANCEL_CTLD": true, "SCANCEL_FULL": true, "SCANCEL_HURRY": true,
-	"SCANCEL_INTERACTIVE": true, "SCANCEL_VERBOSE": true,
+	"SCANCEL_BATCH": true, "SCANCEL_FULL": true, "SCANCEL_INTERACTIVE": true, "SCANCEL_VERBOSE": true,
 }
 
 // lookupEnv returns an input variable. One that turns an option on does so with the
@@ -86,9 +90,17 @@ func single(v *option.Values, name string) []string {
 	return []string{v.Get(name)}
 }
 
-// notEmpty returns an error for a filter with an empty value, most likely an unset
-// variable of a script. Without the filter, more jobs would be cancelled.
-func notEmpty(v *option.Values) error {
+// lower returns the names of accounts or QOS as they are stored.
+func lower(names []string) []string {
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return names
+}
+
+// checkEmpty refuses an empty user or signal. Any other filter with an empty value, most
+// likely an unset variable of a script, selects no job.
+func (o *Options) checkEmpty(v *option.Values) error {
 	switch {
 	case v.Has("user") && v.Get("user") == "":
 		return slurmerr.New(slurmerr.Refused, "Invalid user name: ")
@@ -96,9 +108,7 @@ func notEmpty(v *option.Values) error {
 		return &slurmerr.Error{Code: 1, Before: []string{"Unknown job signal: "}}
 	}
 	for _, name := range []string{"name", "partition", "account", "qos", "nodelist", "wckey", "reservation"} {
-		if v.Has(name) && v.Get(name) == "" {
-			return slurmerr.Newf(slurmerr.Refused, "--%s was given without a value", name)
-		}
+		o.nothing = o.nothing || v.Has(name) && v.Get(name) == ""
 	}
 	return nil
 }

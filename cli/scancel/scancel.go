@@ -38,6 +38,7 @@ type Options struct {
 	quiet       bool
 	variable    *string // SCANCEL_STATE; nil: not set
 	interactive bool
+	nothing     bool // a filter is empty: no job matches
 }
 
 // New returns the command. connect is called once, after the command line was parsed.
@@ -68,6 +69,9 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if err := o.addMe(queue.User()); err != nil {
 		return err
+	}
+	if o.nothing {
+		return o.report(nil)
 	}
 	if o.interactive {
 		if err := o.choose(ctx, queue); err != nil {

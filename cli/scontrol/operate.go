@@ -67,7 +67,7 @@ func plainly(verb string) func(context.Context, *Options, []string) error {
 // operate carries out an operation; say words the failure of one job.
 func (o *Options) operate(ctx context.Context, op status.Operation, say func(job, why string) []string) error {
 	if len(op.Jobs) == 0 && len(op.Names) == 0 {
-		return plain("too few arguments for keyword:%s", op.Verb)
+		return nil // nothing but commas, as in Slurm
 	}
 	c, err := o.connect()
 	if err != nil {
@@ -94,6 +94,9 @@ func (o *Options) operate(ctx context.Context, op status.Operation, say func(job
 
 // notify sends the rest of the line to the job.
 func notify(ctx context.Context, o *Options, args []string) error {
+	if args[0] == "" || args[0][0] < '0' || args[0][0] > '9' {
+		return plain("Invalid job_id %sjob notify failure: No error", format.Escape(args[0]))
+	}
 	op := status.Operation{Verb: status.OpNotify, Jobs: value.SplitJobs(args[0]), Message: strings.Join(args[1:], " ")}
 	return o.operate(ctx, op, func(_, why string) []string { return []string{"job notify failure: " + why} })
 }

@@ -2,6 +2,7 @@ package scontrol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -67,7 +68,11 @@ func show(ctx context.Context, o *Options, args []string) error {
 	case keyvalue.Abbreviates(entity, "hostlist", 5):
 		return o.hostlist(ids, false)
 	case keyvalue.Abbreviates(entity, "topology", 1):
-		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, "No topology information available"))
+		message := "No topology information available"
+		if name := first(ids); name != "" {
+			message = "Topology information contains no switch or node named " + format.Escape(name)
+		}
+		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, message))
 		return nil
 	case keyvalue.Abbreviates(entity, "slurmd", 2):
 		return slurmerr.New(
@@ -156,7 +161,7 @@ func (o *Options) expand(list string) ([]string, error) {
 // hostlist folds node names into a list.
 func (o *Options) hostlist(lists []string, sorted bool) error {
 	if len(lists) == 0 {
-		return plain("invalid encode argument")
+		return errors.Join(o.help(), plain("invalid encode argument"))
 	}
 	list := strings.Join(lists, ",")
 	names, err := o.expand(list)
@@ -208,20 +213,15 @@ func first(ids []string) string {
 func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	f := jobs.Filter{States: jobs.AllStates}
 	id := first(ids)
-	if id != "" && strings.Trim(id, ",") == "" {
-		return plain("scontrol_print_job error: Invalid job id specified")
-	}
 	number, task, isTask := strings.Cut(id, "_")
 	all := number != "" && strings.Trim(number, "0") == "" // 0 stands for all jobs, 0_2 for task 2 of all arrays
 	if id != "" && !all {
-		for _, one := range value.SplitJobs(id) {
-			number, _, _ := strings.Cut(one, "_")
-			number, _, _ = strings.Cut(number, "+")
-			if _, ok := jobs.ParseID(number); !ok || !readable(one) {
-				return plain("scontrol_print_job error: Invalid job id specified")
-			}
-			f.IDs = append(f.IDs, one)
+		number, _, _ := strings.Cut(id, "_")
+		number, _, _ = strings.Cut(number, "+")
+		if _, ok := jobs.ParseID(number); !ok || !readable(id) {
+			return plain("scontrol_print_job error: Invalid job id specified")
 		}
+		f.IDs = []string{id}
 	}
 	list, err := c.Jobs(ctx, f)
 	if err != nil {
@@ -265,11 +265,11 @@ func hasTask(j *status.Job, task string) bool {
 	return err == nil && tasks.Has(int32(n))
 }
 
-// readable reports whether the text after the id of a job, if any, can name tasks or a
-// component of it.
+// readable reports whether the text after the id of a job, if any, is the number of a task
+// or a component.
 func readable(job string) bool {
 	at := strings.IndexAny(job, "_+")
-	return at < 0 || at == len(job)-1 || strings.ContainsRune("0123456789[*", rune(job[at+1]))
+	return at < 0 || strings.Trim(job[at+1:], "0123456789") == ""
 }
 
 // oneTask changes the record of pending tasks to that of the requested task: Slurm
@@ -279,6 +279,12 @@ func oneTask(j *status.Job, ids []string) {
 		return
 	}
 	if _, index, ok := strings.Cut(ids[0], "_"); ok && strings.Trim(index, "0123456789") == "" && index != "" {
+		if _, throttle, limited := strings.Cut(j.ArrayTaskID, "%"); limited {
+			n, err := strconv.ParseInt(throttle, 10, 32)
+			if err == nil {
+				j.ArrayMax = int32(n)
+			}
+		}
 		j.ArrayTaskID, j.ArrayWhole = index, false
 	}
 }
@@ -287,6 +293,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	var f jobs.StepFilter
 	id := first(ids)
 	job, _, isStep := strings.Cut(id, ".")
+	invalid := false // no id, although a word is there
 	switch {
 	case isStep:
 		f.IDs = []string{id}
@@ -296,13 +303,18 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	number, _, _ := strings.Cut(job, "_")
 	number, _, _ = strings.Cut(number, "+")
 	if _, ok := jobs.ParseID(number); len(ids) > 0 && !ok {
-		return plain("Job step 0.Invalid not found")
+		if isStep && strings.HasPrefix(number, "0") {
+			return plain("Job step 0.Invalid not found")
+		}
+		f, id, invalid = jobs.StepFilter{}, "", true // Slurm lists all steps
 	}
 	list, err := c.Steps(ctx, f)
 	if err != nil {
 		return err
 	}
 	switch {
+	case len(list.Items) == 0 && invalid:
+		return plain("Job step 0.Invalid not found")
 	case len(list.Items) == 0 && id == "":
 		none := o.recordsLine(o.settings(list.Time), 0, false)
 		return o.p.Print(string(none) + "No job steps in the system\n")
@@ -314,7 +326,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		return plain("slurm_get_job_steps error: Invalid job id specified")
 	}
 	s := o.settings(list.Time)
-	format.SortSteps(list.Items, "i", s)
+	format.SortStepRecords(list.Items)
 	out := o.recordsLine(s, len(list.Items), false)
 	for i := range list.Items {
 		out = format.StepRecord(&list.Items[i], s).Append(out, o.oneLine)

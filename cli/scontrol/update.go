@@ -67,22 +67,48 @@ var reservationKeys = []struct {
 	{"Watts", 1},
 }
 
-// canonical returns the key that word is, or is a unique prefix of; word itself if it
-// is none, so that the server refuses it.
+// jobKeys are the letters that are enough for a key of a job, as Slurm 22.05's scontrol
+// takes them. A word that fits several keys is the first of them.
+var jobKeys = []struct {
+	key   string
+	least int
+}{
+	{"Account", 1}, {"AdminComment", 6}, {"ArrayTaskThrottle", 10}, {"BurstBuffer", 1},
+	{"ClusterFeatures", 8}, {"Comment", 3}, {"Contiguous", 3}, {"CoreSpec", 4}, {"CPUsPerTask", 9},
+	{"Dependency", 1}, {"Deadline", 3}, {"DelayBoot", 5},
+	{"EligibleTime", 2}, {"EndTime", 2}, {"ExcNodeList", 3}, {"Features", 1}, {"Gres", 2},
+	{"JobName", 3}, {"Licenses", 1}, {"MailType", 5}, {"MailUser", 5},
+	{"MinCPUsNode", 4}, {"MinMemoryCPU", 10}, {"MinMemoryNode", 10}, {"MinTmpDiskNode", 5},
+	{"Name", 2}, {"Nice", 2}, {"NodeList", 8}, {"NumCPUs", 6}, {"NumNodes", 8}, {"NumTasks", 8},
+	{"OverSubscribe", 2}, {"Partition", 2}, {"Priority", 2}, {"Prefer", 3}, {"QOS", 2},
+	{"ReqCores", 4}, {"ReqNodeList", 8}, {"ReqNodes", 8}, {"ReqProcs", 8}, {"ReqSockets", 4}, {"ReqThreads", 4},
+	{"Requeue", 4}, {"ReservationName", 3}, {"Shared", 2}, {"SiteFactor", 5}, {"StartTime", 2}, {"StdOut", 6},
+	{"Switches", 5}, {"ThreadSpec", 4}, {"TimeLimit", 5}, {"TimeMin", 5},
+	{"TresPerJob", 8}, {"TresPerNode", 8}, {"TresPerSocket", 8}, {"TresPerTask", 8},
+	{"UserID", 3}, {"WCKey", 1}, {"WorkDir", 2},
+}
+
+// canonical returns the key that word is or abbreviates; word itself if it is none, so that
+// the server refuses it.
 func canonical(entity, word string) string {
 	suffix := ""
 	if n := len(word); n > 0 && (word[n-1] == '+' || word[n-1] == '-') {
 		word, suffix = word[:n-1], word[n-1:]
 	}
-	if entity == status.EntityReservation {
-		for _, k := range reservationKeys {
-			if keyvalue.Abbreviates(word, k.key, k.least) {
-				return k.key + suffix
-			}
-		}
-		return word + suffix
+	table := reservationKeys
+	switch entity {
+	case status.EntityReservation:
+	case status.EntityJob:
+		table = jobKeys
+	default:
+		return cmp.Or(keyvalue.Unique(word, option.ScontrolKeys[entity], 3), word) + suffix
 	}
-	return cmp.Or(keyvalue.Unique(word, option.ScontrolKeys[entity], 3), word) + suffix
+	for _, k := range table {
+		if keyvalue.Abbreviates(word, k.key, k.least) {
+			return k.key + suffix
+		}
+	}
+	return word + suffix
 }
 
 // specification has the arguments of update, create and delete.
@@ -206,9 +232,13 @@ func update(ctx context.Context, o *Options, args []string) error {
 	}
 	switch s.entity {
 	case status.EntityJob:
-		if name, ok := byName(&s); ok {
+		name, ok := byName(&s)
+		switch {
+		case ok:
 			op.Names = []string{name}
-		} else {
+		case s.names == "":
+			return nil // like Slurm, which takes JobId= for no job and says nothing
+		default:
 			op.Jobs = value.SplitJobs(s.names)
 		}
 	case status.EntityNode:

@@ -53,6 +53,9 @@ func (o *Options) complete(v *option.Values) (err error) {
 		o.every = time.Duration(n) * time.Second
 	}
 	o.keep = chosen(v)
+	if v.Has("nodes") && len(v.List("nodes")) == 0 {
+		o.keep = func(*status.Node) bool { return false }
+	}
 	return o.completeLayout(v)
 }
 
@@ -69,7 +72,9 @@ func (o *Options) completePartitions(v *option.Values) error {
 			"Please choose one or the other.")
 	case allGiven:
 	default:
-		o.partitions = v.List("partition")
+		if o.partitions = v.List("partition"); partition && len(o.partitions) == 0 {
+			o.partitions = []string{""} // a list without names selects no partition
+		}
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type Options struct {
 	factors  string // columns of the factors; empty: those with a weight
 	noHeader bool
 	weights  bool
+	byJob    bool // -j
+	nothing  bool // a list of users, partitions or jobs has no elements: no job matches
 	clusters []string
 	order    string // of -S
 }
@@ -91,6 +93,10 @@ func (o *Options) complete(v *option.Values) error {
 		}
 		o.filter.IDs = append(o.filter.IDs, id)
 	}
+	for _, name := range []string{"user", "partition", "jobs"} {
+		o.nothing = o.nothing || v.Has(name) && len(v.List(name)) == 0
+	}
+	o.byJob = v.Has("jobs")
 	return o.completeLayout(v)
 }
 
@@ -137,7 +143,10 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if len(o.filter.IDs) > 0 && len(list.Items) == 0 {
+	if o.nothing { // a list without elements
+		list.Items = nil
+	}
+	if o.byJob && len(list.Items) == 0 {
 		return o.p.Print("Unable to find jobs matching user/id(s) specified\n")
 	}
 	return o.show(list, s)

@@ -24,14 +24,20 @@ type filter struct {
 	notMe   bool
 	self    string // name or uid of the calling user, if notMe
 	pending bool   // --start
+	nothing bool   // a list without any element selects nothing
 }
+
+// lists are the options whose value is a list of what the jobs must be one of.
+var lists = []string{"partition", "name", "account", "qos", "reservation", "licenses", "user", "jobs", "states",
+	"nodelist"}
 
 func (f *filter) set(v *option.Values) (err error) {
 	f.Partitions, f.Names = v.List("partition"), v.List("name")
-	f.Accounts, f.QOS = v.List("account"), v.List("qos")
+	f.Accounts, f.QOS = lower(v.List("account")), lower(v.List("qos"))
 	f.Reservations, f.Licenses = v.List("reservation"), v.List("licenses")
 	f.Users = v.List("user")
 	f.Hide = !v.Has("all") && len(f.Partitions) == 0
+	f.nothing = slices.ContainsFunc(lists, func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
 	f.onlyMe, f.notMe, f.pending = v.Has("me"), v.Has("notme"), v.Has("start")
 	if f.IDs, err = ids(value.SplitJobs(v.Get("jobs"))); err != nil {
 		return err
@@ -46,6 +52,14 @@ func (f *filter) set(v *option.Values) (err error) {
 		f.States = []string{"PENDING"}
 	}
 	return nil
+}
+
+// lower returns the names of accounts or QOS as they are stored.
+func lower(names []string) []string {
+	for i := range names {
+		names[i] = strings.ToLower(names[i])
+	}
+	return names
 }
 
 // ids parses job ids; the server parses 12_[1-3]. As in Slurm, text after the number is

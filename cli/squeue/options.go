@@ -19,7 +19,7 @@ import (
 func (o *Options) complete(v *option.Values, rest *[]string) error {
 	o.noHeader, o.long, o.verbose = v.Has("noheader"), v.Has("long"), v.Has("verbose")
 	o.split = v.Has("priority")
-	o.array = v.Has("array") || v.Has("array-unique")
+	o.array, o.unique = v.Has("array"), v.Has("array-unique")
 	o.settings = format.Settings{NoConvert: v.Has("noconvert"), Location: o.p.Now().Location()}
 	var err error
 	if o.settings.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {

@@ -70,9 +70,7 @@ func (o *Options) show(got *status.JobList) error {
 		s.Now = now.Unix()
 	}
 	rows := format.SplitArrays(got.Items)
-	if o.array {
-		rows = o.filter.tasks(format.ExpandArrays(rows))
-	} else {
+	if !o.array && !o.unique {
 		rows = format.MergeTasks(rows)
 	}
 	if o.split {
@@ -83,7 +81,14 @@ func (o *Options) show(got *status.JobList) error {
 		return err
 	}
 	for _, row := range format.SortJobsAt(rows, o.order, &s) {
-		out = o.layout.AppendRow(out, row, &s)
+		if !o.array {
+			out = o.layout.AppendRow(out, row, &s)
+			continue
+		}
+		tasks := o.filter.tasks(format.ExpandArrays([]status.Job{*row}))
+		for i := range tasks {
+			out = o.layout.AppendRow(out, &tasks[i], &s)
+		}
 	}
 	if _, err := o.p.Out.Write(out); err != nil {
 		return fmt.Errorf("cannot write the list: %w", err)

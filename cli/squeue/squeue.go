@@ -47,6 +47,7 @@ type Options struct {
 	long     bool
 	verbose  bool
 	array    bool
+	unique   bool       // --array-unique
 	split    bool       // -P
 	dump     *dump.Form // --json, --yaml; nil: a table
 	every    time.Duration
@@ -110,7 +111,7 @@ func run(ctx context.Context, o *Options) error {
 	switch {
 	case o.steps:
 		return o.p.Repeat(ctx, o.every, func() error { return listSteps(ctx, o, queue) })
-	case o.every > 0 && o.dump == nil:
+	case o.every > 0 && o.dump == nil && !o.filter.nothing:
 		return follow(ctx, o, queue)
 	}
 	return o.p.Repeat(ctx, o.every, func() error { return list(ctx, o, queue) })
@@ -138,6 +139,9 @@ func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 }
 
 func list(ctx context.Context, o *Options, queue Lister) error {
+	if o.filter.nothing && o.dump == nil {
+		return o.show(&status.JobList{})
+	}
 	got, err := queue.Jobs(ctx, o.request())
 	if jobs.IsQueueUnavailable(err) {
 		return own(ctx, o, queue, err)

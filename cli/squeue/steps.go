@@ -53,9 +53,12 @@ func (o *Options) completeStepLayout(v *option.Values) {
 
 func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	f := &o.filter
-	got, err := queue.Steps(ctx, jobs.StepFilter{
-		IDs: o.stepIDs, Jobs: f.IDs, Users: f.Users, Partitions: f.Partitions, Nodes: f.Nodes,
-	})
+	got, err := &status.StepList{}, error(nil)
+	if !f.nothing {
+		got, err = queue.Steps(ctx, jobs.StepFilter{
+			IDs: o.stepIDs, Jobs: f.IDs, Users: f.Users, Partitions: f.Partitions, Nodes: f.Nodes,
+		})
+	}
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,11 @@ type data struct {
 	// Only for reports on reservations.
 	reservations []status.Reservation
 	records      []status.Record
+	operator     bool // the caller is one; set for reports on wckeys
 }
+
+// noPrivilege is what Slurm prints for reports on wckeys to users.
+const noPrivilege = "sreport: error: Your user doesn't have privilege to perform this action"
 
 // read reads the usage and the accounts from the cluster and, for a report on
 // reservations, the reservations and the jobs that ran in them.
@@ -41,6 +45,13 @@ func (o *Options) read(ctx context.Context) (*data, error) {
 	d := &data{UsageList: list, seconds: o.end.Unix() - o.start.Unix(), parents: parentsOf(state.Accounts)}
 	if err := o.filterTRES(d); err != nil {
 		return nil, err
+	}
+	if o.ofWCKeys {
+		info, err := c.ClusterInfo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.operator, _ = info["operator"].(bool)
 	}
 	if ofReservations {
 		if err := d.readReservations(ctx, c, o); err != nil {

@@ -15,7 +15,7 @@ import (
 type sizeReport struct {
 	title  string
 	column string // the header of the first column
-	width  int
+	width  int    // negative: aligned to the left
 	// keys returns the rows in which a job counts.
 	keys func(*status.Usage) []string
 }
@@ -33,6 +33,7 @@ func (o *Options) sizesByAccount(d *data) error {
 }
 
 func (o *Options) sizesByWCKey(d *data) error {
+	o.hideWCKeys(d)
 	return o.sizes(d, &sizeReport{"Job Sizes by Wckey", "Wckey", 9, func(u *status.Usage) []string {
 		return []string{u.WCKey}
 	}})
@@ -41,12 +42,22 @@ func (o *Options) sizesByWCKey(d *data) error {
 // sizesByAccountAndWCKey prints a row for each account and wckey. It does not count jobs
 // without a wckey.
 func (o *Options) sizesByAccountAndWCKey(d *data) error {
-	return o.sizes(d, &sizeReport{"Job Sizes", "Account", 20, func(u *status.Usage) []string {
+	o.hideWCKeys(d)
+	return o.sizes(d, &sizeReport{"Job Sizes", "Account", -20, func(u *status.Usage) []string {
 		if u.WCKey == "" {
 			return nil
 		}
 		return []string{u.Account + ":" + u.WCKey}
 	}})
+}
+
+// hideWCKeys removes all usage from a report by wckeys unless the caller is an operator.
+// As in Slurm, the report is printed all the same.
+func (o *Options) hideWCKeys(d *data) {
+	if !d.operator {
+		d.Items = nil
+		fmt.Fprintln(o.p.Err, noPrivilege)
+	}
 }
 
 // sizes prints the sums of jobs by the number of their CPUs.
@@ -79,7 +90,7 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 }
 
 func (o *Options) sizeTable(report *sizeReport) []format.Field {
-	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: report.column, Width: report.width}}
+	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: report.column, Width: max(report.width, -report.width), Left: report.width < 0}}
 	low := int32(0)
 	for _, bound := range o.grouping {
 		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d CPUs", low, bound-1), Width: 13})

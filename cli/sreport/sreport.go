@@ -19,6 +19,7 @@ import (
 
 // Accounting is the access to a cluster that sreport needs.
 type Accounting interface {
+	ClusterInfo(ctx context.Context) (map[string]any, error)
 	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
 	Associations(ctx context.Context) (*status.AcctState, error)
 	Reservations(ctx context.Context) (*status.ReservationList, error)
@@ -42,6 +43,7 @@ type Options struct {
 	accounts     []string
 	reservations []string
 
+	ofWCKeys         bool   // the report is about wckeys
 	kind             string // the type of the report: "cluster", "job", "user" or "reservation"
 	topCount         int
 	tree             bool
@@ -223,7 +225,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 		fmt.Fprintf(o.p.Err, "Not valid report %s\nValid %s reports are, %s\n", words[1], t.name, t.valid)
 		return failed()
 	}
-	o.kind = t.name
+	o.kind, o.ofWCKeys = t.name, strings.Contains(strings.ToLower(r.name), "wckey")
 	if err := o.parseConditions(words[2:]); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (o *Options) filterTRES(d *data) error {
 		}
 	}
 	o.tres = slices.DeleteFunc(slices.Clone(o.tres), func(name string) bool {
-		if _, has := d.Capacity[name]; has || slices.Contains(usualTRES, name) {
+		if _, has := d.Capacity[name]; has || name == "gres/gpu" || slices.Contains(usualTRES, name) {
 			return false
 		}
 		return !slices.ContainsFunc(d.Items, func(u status.Usage) bool { return u.TRES[name] > 0 })

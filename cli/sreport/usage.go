@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -35,7 +36,7 @@ func (o *Options) usageTable() []format.Field {
 // if more than CPU is requested, otherwise energy, which is not measured here.
 func (o *Options) usualColumns(front string, withEnergy bool) string {
 	switch {
-	case len(o.tres) > 1 || o.tres[0] != "cpu":
+	case o.tresGiven:
 		return front + ",TRES Name,Used"
 	case withEnergy:
 		return front + ",Used,Energy"
@@ -209,7 +210,16 @@ func (o *Options) userByAccount(d *data) error {
 	return o.print(o.usageTable(), o.usualColumns("Cluster,Login,Proper Name,Account", true), rows)
 }
 
+// wckeysRefused reports that the caller may not see the usage of wckeys.
+func (o *Options) wckeysRefused(call string) error {
+	return &slurmerr.Error{Code: 1, Before: []string{
+		noPrivilege, "slurmdb_report_cluster_" + call + ": Problem with get query."}}
+}
+
 func (o *Options) userByWCKey(d *data) error {
+	if !d.operator {
+		return o.wckeysRefused("user_by_wckey")
+	}
 	if err := o.printTitle("Cluster/User/WCKey Utilization", o.usageUnit(), true); err != nil {
 		return err
 	}
@@ -218,6 +228,9 @@ func (o *Options) userByWCKey(d *data) error {
 }
 
 func (o *Options) wckeyByUser(d *data) error {
+	if !d.operator {
+		return o.wckeysRefused("wckey_by_user")
+	}
 	if err := o.printTitle("Cluster/WCKey/User Utilization", o.usageUnit(), true); err != nil {
 		return err
 	}

@@ -38,8 +38,7 @@ func (o *Options) mpi(ctx context.Context, p *option.Parsed) (done bool, err err
 		const lines = "Couldn't find the specified plugin name for mpi/%[1]s looking at all files\n" +
 			"cannot find mpi plugin for mpi/%[1]s\nMPI: Cannot create context for mpi/%[1]s\nMPI: Unable to load any plugin\n" +
 			"Invalid MPI type '%[1]s', --mpi=list for acceptable types"
-		return true, slurmerr.Newf(slurmerr.Refused, lines, kind).
-			Hint("start the program with its MPI's own mpirun: it uses srun to reach the nodes")
+		return true, slurmerr.Newf(slurmerr.Refused, lines, kind)
 	}
 }
 

@@ -102,8 +102,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	style := format.FieldStyle{NoHeader: v.Has("noheader") || v.Has("no-header")}
-	if v.Has("parsable") || v.Has("parsable2") {
-		style.Delimiter, style.Ending = "|", !v.Has("parsable2")
+	if last := v.Last("parsable", "parsable2"); last != "" {
+		style.Delimiter, style.Ending = "|", last == "parsable"
 	}
 	b := format.AppendFieldHeader(nil, chosen, style)
 	values := make([]string, len(at))

@@ -92,6 +92,18 @@ func withoutHint(err error) error {
 
 // complete evaluates the options.
 func (o *Options) complete(v *option.Values, rest []string) error {
+	o.all, o.pids = v.Has("allsteps"), v.Has("pidformat")
+	names := defaults
+	switch {
+	case o.pids:
+		names = "JobID,Nodelist,Pids"
+	case v.Has("format"):
+		names = v.Get("format")
+	}
+	var bad string
+	if o.at, o.fields, bad = format.ParseSharedFields(table, names); bad != "" {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+	}
 	list := v.All("jobs")
 	for _, word := range rest { // sstat accepts jobs without -j as well
 		list = append(list, strings.Split(word, ",")...)
@@ -106,21 +118,9 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		}
 		o.jobs = append(o.jobs, t)
 	}
-	o.all, o.pids = v.Has("allsteps"), v.Has("pidformat")
-	names := defaults
-	switch {
-	case o.pids:
-		names = "JobID,Nodelist,Pids"
-	case v.Has("format"):
-		names = v.Get("format")
-	}
-	var bad string
-	if o.at, o.fields, bad = format.ParseSharedFields(table, names); bad != "" {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
-	}
 	o.style.NoHeader = v.Has("noheader")
-	if v.Has("parsable") || v.Has("parsable2") {
-		o.style.Delimiter, o.style.Ending = "|", v.Has("parsable") && !v.Has("parsable2")
+	if last := v.Last("parsable", "parsable2"); last != "" {
+		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 	}
 	now := o.p.Now()
 	o.settings.Settings = format.Settings{Now: now.Unix(), Location: now.Location(), NoConvert: v.Has("noconvert")}

@@ -151,7 +151,7 @@ var fields = []Field{
 	{Paths: below("job.shape", "minNodes", "maxNodes", "tasks", "tasksPerNode", "cpusPerTask", "minCPUs", "memPerNode",
 		"memPerCPU", "memPerGPU", "tmpDisk", "gres", "socketsPerNode", "coresPerSocket", "threadsPerCore"),
 		Keys: at("numnodes", "reqnodes", "numcpus", "reqsockets", "reqcores", "reqthreads", "mincpus", "numtasks",
-			"reqprocs", "cpuspertask", "ntaskspernode", "mincpusnode", "minmemorynode", "minmemorycpu",
+			"reqprocs", "cpuspertask", "mincpusnode", "minmemorynode", "minmemorycpu",
 			"mintmpdisknode", "gres", "trespernode", "tresperjob", "trespersocket", "trespertask"),
 		Set: ByOwner, Change: ByOwner, While: Waiting, Checked: true},
 	{

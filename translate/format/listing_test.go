@@ -201,7 +201,7 @@ func firstColumn(line string) string {
 func TestScontrolShowJobAsSlurmPrintsIt(t *testing.T) {
 	l := readListing(t)
 	rows := l.rows()
-	sid := regexp.MustCompile(`AllocNode:Sid=\S+| WCKey=key|CPU_IDs=.*|JOB_GRES=.*|Licenses=\S*`)
+	sid := regexp.MustCompile(`AllocNode:Sid=\S+|CPU_IDs=.*|JOB_GRES=.*|Licenses=\S*`)
 	for _, c := range l.Calls {
 		if c.Args[0] != "scontrol" || !slices.Contains(c.Args, "job") {
 			continue

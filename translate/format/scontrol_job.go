@@ -17,15 +17,12 @@ func JobRecord(j *status.Job, s *Settings) *Record {
 	if j.HetJobID != 0 {
 		r.line("HetJobIdSet=" + j.HetJobSet)
 	}
-	r.line("UserId="+nameAndID(j.User, j.UID), "GroupId="+nameAndID(j.Group, j.GID), "MCS_label=N/A")
-	policy := []string{
-		"Priority=" + itoa(j.Priority), "Nice=" + itoa(j.Nice),
+	r.line("UserId="+nameAndID(j.User, j.UID), "GroupId="+nameAndID(j.Group, j.GID), pair("MCS_label", cmp.Or(j.MCSLabel, "N/A")))
+	// No wckey: as in Slurm with TrackWCKey=No, only squeue and sacct show it.
+	r.line(
+		"Priority="+itoa(j.Priority), "Nice="+itoa(j.Nice),
 		pair("Account", orNull(j.Account)), pair("QOS", orNull(j.QOS)),
-	}
-	if j.WCKey != "" {
-		policy = append(policy, pair("WCKey", j.WCKey))
-	}
-	r.line(policy...)
+	)
 	reason := strings.ReplaceAll(cmp.Or(j.Reason, "None"), " ", "_")
 	r.line("JobState="+j.State, pair("Reason", reason), pair("Dependency", orNull(j.Dependency)))
 	r.line("Requeue="+Digit(j.Requeue), "Restarts="+itoa(j.Restarts), "BatchFlag="+Digit(!j.NoBatch), "Reboot=0",
@@ -47,6 +44,8 @@ func jobIDs(j *status.Job, s *Settings) []string {
 		out = append(out, "ArrayJobId="+itoa(j.ArrayJobID), "ArrayTaskId="+ArraySet(j, s))
 		if _, throttle, ok := strings.Cut(j.ArrayTaskID, "%"); ok {
 			out = append(out, "ArrayTaskThrottle="+throttle)
+		} else if !j.ArrayWhole && j.ArrayMax > 0 {
+			out = append(out, "ArrayTaskThrottle="+itoa(j.ArrayMax))
 		}
 	}
 	if j.HetJobID != 0 {

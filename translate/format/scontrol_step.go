@@ -9,10 +9,14 @@ func StepRecord(t *status.Step, s *Settings) *Record {
 	if t.TimeLimit >= 0 {
 		limit = limitLong(t.TimeLimit)
 	}
+	cpus := t.CPUs
+	if t.Number < 0 { // as in Slurm, which allocates none to the batch step
+		cpus = 0
+	}
 	r.line("StepId="+t.ID, "UserId="+itoa(t.UID), "StartTime="+instantText(t.Start, "Unknown", s),
 		"TimeLimit="+limit)
 	r.line("State="+t.State, pair("Partition", t.Partition), pair("NodeList", t.NodeList))
-	r.line("Nodes="+itoa(t.Nodes), "CPUs="+itoa(t.CPUs), "Tasks="+itoa(t.Tasks), pair("Name", t.Name),
+	r.line("Nodes="+itoa(t.Nodes), "CPUs="+itoa(cpus), "Tasks="+itoa(t.Tasks), pair("Name", t.Name),
 		"Network=(null)")
 	r.line(pair("TRES", orNull(t.TRES)))
 	r.line("ResvPorts=(null)")

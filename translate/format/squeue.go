@@ -125,11 +125,14 @@ func endTime(j *status.Job) int64 {
 }
 
 func appendEnd(b []byte, j *status.Job, s *Settings) []byte {
-	if j.End == 0 && j.Start != 0 && j.TimeLimit < 0 {
+	if neverEnds(j) {
 		return append(b, "NONE"...)
 	}
 	return AppendInstant(b, endTime(j), "N/A", s)
 }
+
+// neverEnds reports whether the job starts at a known time and has no time limit.
+func neverEnds(j *status.Job) bool { return j.End == 0 && j.Start != 0 && j.TimeLimit < 0 }
 
 // appendReasonList appends %R: the nodes, or the reason why there are none.
 func appendReasonList(b []byte, j *status.Job) []byte {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -92,7 +93,12 @@ func lowerColumns() []jobColumn {
 			Append:  func(b []byte, j *status.Job, s *Settings) []byte { return AppendMemory(b, j.TmpDisk, s) },
 			Compare: func(a, b *status.Job) int { return cmp.Compare(a.TmpDisk, b.TmpDisk) }},
 		{Letter: 'e', Name: "EndTime", Header: "END_TIME", Fields: elapsedFields, Append: appendEnd,
-			Value: func(j *status.Job, _ *Settings) int64 { return endTime(j) }},
+			Value: func(j *status.Job, _ *Settings) int64 {
+				if neverEnds(j) {
+					return math.MaxInt64
+				}
+				return endTime(j)
+			}},
 		textColumn('f', "Feature", "FEATURES", "features", "(null)", func(j *status.Job) string { return j.Features }),
 		textColumn('g', "GroupName", "GROUP", "group", "(null)", func(j *status.Job) string { return j.Group }),
 		textColumn('h', "OverSubscribe", "OVER_SUBSCRIBE", "overSubscribe", "OK",
@@ -300,6 +306,11 @@ func nameSpecial() []jobColumn {
 		customColumn(0, "PendingTime", "PENDING_TIME", []string{"state", "submit", "start"}, appendPendingTime),
 		customColumn(0, "Wait4Switch", "WAIT4SWITCH", []string{"switchesWait"},
 			func(b []byte, j *status.Job, _ *Settings) []byte { return AppendDuration(b, int64(j.SwitchesWait)) }),
+		customColumn(0, "DelayBoot", "DELAY_BOOT", []string{"delayBoot"},
+			func(b []byte, j *status.Job, _ *Settings) []byte { return AppendDuration(b, j.DelayBoot) }),
+		textColumn(0, "tres-bind", "TRES_BIND", "tresBind", "N/A", func(j *status.Job) string { return j.TRESBind }),
+		textColumn(0, "tres-freq", "TRES_FREQ", "tresFreq", "N/A", func(j *status.Job) string { return j.TRESFreq }),
+		textColumn(0, "MCSLabel", "MCSLABEL", "mcsLabel", "(null)", func(j *status.Job) string { return j.MCSLabel }),
 		customColumn(0, "HetJobID", "HET_JOB_ID", idFields, het(lead)),
 		customColumn(0, "HetJobOffset", "HET_JOB_OFFSET", idFields, het(offset)),
 		customColumn(0, "PackJobID", "HET_JOB_ID", idFields, het(lead)),
@@ -329,14 +340,12 @@ func absentColumns() []jobColumn {
 	list := []struct{ name, header, value string }{
 		{"AssocID", "ASSOC_ID", "0"}, {"BoardsPerNode", "BOARDS_PER_NODE", "0"},
 		{"BurstBuffer", "BURST_BUFFER", "(null)"}, {"BurstBufferState", "BURST_BUFFER_STATE", "(null)"},
-		{"ClusterFeature", "CLUSTER_FEATURES", "(null)"}, {"DelayBoot", "DELAY_BOOT", "0:00"},
-		{"MCSLabel", "MCSLABEL", "(null)"},
+		{"ClusterFeature", "CLUSTER_FEATURES", "(null)"},
 		{"NTPerBoard", "NTASKS_PER_BOARD", "0"}, {"Origin", "ORIGIN", "NA"}, {"OriginRaw", "ORIGIN_RAW", "NA"},
 		{"Reboot", "REBOOT", "0"},
 		{"SiblingsActive", "ACTIVE_SIBLINGS", "NA"}, {"SiblingsActiveRaw", "ACTIVE_SIBLINGS_RAW", "NA"},
 		{"SiblingsViable", "VIABLE_SIBLINGS", "NA"},
 		{"SiblingsViableRaw", "VIALBLE_SIBLINGS_RAW", "NA"}, {"SPerBoard", "SOCKETS_PER_BOARD", "0"},
-		{"tres-bind", "TRES_BIND", "N/A"}, {"tres-freq", "TRES_FREQ", "N/A"},
 	}
 	out := make([]jobColumn, 0, len(list))
 	for _, c := range list {

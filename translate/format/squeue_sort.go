@@ -127,14 +127,20 @@ type sortKey struct {
 }
 
 func (k *sortKey) compare(a, b *status.Job, s *Settings) int {
-	if missing := k.column.Missing; missing != nil && missing(a) != missing(b) {
-		if missing(a) {
+	if missing := k.column.Missing; missing != nil {
+		switch x, y := missing(a), missing(b); {
+		case x && y:
+			return -compareUnsorted(a, b) // in either direction, as in Slurm
+		case x:
 			return 1
+		case y:
+			return -1
 		}
-		return -1
 	}
 	var c int
 	switch {
+	case k.column.Letter == 'N':
+		c = compareNodeLists(a, b)
 	case k.column.Compare != nil:
 		c = k.column.Compare(a, b)
 	case k.column.Value != nil:
@@ -148,6 +154,20 @@ func (k *sortKey) compare(a, b *status.Job, s *Settings) int {
 	return c
 }
 
+// compareNodeLists compares jobs by their nodes. Jobs without nodes come last, against the
+// usual order, as in Slurm.
+func compareNodeLists(a, b *status.Job) int {
+	switch {
+	case a.NodeList == "" && b.NodeList == "":
+		return -compareUnsorted(a, b)
+	case a.NodeList == "":
+		return 1
+	case b.NodeList == "":
+		return -1
+	}
+	return cmp.Compare(a.NodeList, b.NodeList)
+}
+
 func sortKeys(order string) []sortKey {
 	var keys []sortKey
 	descending := false
@@ -156,7 +176,7 @@ func sortKeys(order string) []sortKey {
 		case '-':
 			descending = true
 			continue
-		case '+', ',', '#':
+		case '+', ',', '#', 'n': // Slurm accepts n, and does not sort by it
 		default:
 			col := findColumn(JobColumns, func(c *jobColumn) bool { return c.Letter == order[i] })
 			if col != nil {

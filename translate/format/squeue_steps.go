@@ -123,6 +123,17 @@ func compareStep(a, b *status.Step) int {
 	return cmp.Compare(uint32(a.Number), uint32(b.Number))
 }
 
+// SortStepRecords sorts the steps as scontrol show step lists them: those of a job by
+// number, behind its batch, extern and interactive steps.
+func SortStepRecords(rows []status.Step) {
+	slices.SortFunc(rows, func(a, b status.Step) int {
+		if a.JobID == b.JobID && (a.Number < 0) != (b.Number < 0) {
+			return cmp.Compare(a.Number, b.Number)
+		}
+		return compareStep(&a, &b)
+	})
+}
+
 // SortSteps sorts the steps by an order of squeue -S.
 func SortSteps(rows []status.Step, order string, s *Settings) {
 	type key struct {

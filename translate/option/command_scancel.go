@@ -17,7 +17,7 @@ var Scancel = &CommandOptions{Name: "scancel", Args: "[job_id[_array_id][.step_i
 			Help: "only jobs in this partition"},
 		{Name: "quiet", Short: 'Q', Help: "decrease verbosity"},
 		{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAME", Env: "SCANCEL_QOS", Help: "only jobs of this QOS"},
-		{Name: "reservation", Short: 'R', Arg: RequiredArg, Meta: "NAME", Env: "SCANCEL_RESERVATION",
+		{Name: "reservation", Short: 'R', Arg: RequiredArg, Meta: "NAME",
 			Help: "only jobs in this reservation"},
 		{Name: "signal", Short: 's', Arg: RequiredArg, Meta: "NAME|NUMBER",
 			Help: "signal to send in place of cancelling the job"},

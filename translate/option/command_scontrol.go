@@ -1,7 +1,7 @@
 package option
 
 // Scontrol is the table of scontrol's options; its commands are in ScontrolVerbs.
-var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]",
+var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]", Interspersed: true,
 	Opening: "scontrol [<OPTION>] [<COMMAND>]\n    Valid <OPTION> values are:",
 	Options: []*Option{
 		{Name: "all", Short: 'a', Env: "SCONTROL_ALL", Help: "include hidden partitions and their jobs"},

@@ -14,7 +14,7 @@ var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: append([
 	{Name: "Node", Short: 'N', Help: "one line for each node and partition"},
 	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SINFO_FORMAT",
 		Help: "columns by letter: \"%9P %.5a\""},
-	{Name: "Format", Short: 'O', Arg: RequiredArg, Meta: "FIELDS", Env: "SINFO_FORMAT2",
+	{Name: "Format", Short: 'O', Arg: RequiredArg, Meta: "FIELDS",
 		Help: "columns by name: NodeList,StateCompact"},
 	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Env: "SINFO_PARTITION",
 		Help: "only these partitions"},

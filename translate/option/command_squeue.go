@@ -6,7 +6,7 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 		Env: "SQUEUE_ACCOUNT", Help: "only jobs of these accounts"},
 	{Name: "all", Short: 'a', Env: "SQUEUE_ALL", Help: "include jobs in hidden partitions"},
 	{Name: "array", Short: 'r', Env: "SQUEUE_ARRAY", Help: "one line for each array task"},
-	{Name: "array-unique", Env: "SQUEUE_ARRAY_UNIQUE", Help: "one line for each pending array task"},
+	{Name: "array-unique", Env: "SQUEUE_ARRAY_UNIQUE", Help: "pending array tasks that differ from their array on lines of their own"},
 	{Name: "noheader", Short: 'h', Help: "no header line"},
 	{Name: "hide", Help: "no jobs in hidden partitions (the default)"},
 	{Name: "iterate", Short: 'i', Arg: RequiredArg, Meta: "SECONDS", Help: "repeat the list every SECONDS"},

@@ -48,7 +48,7 @@ var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VA
 		{Name: "parsable", Short: 'p', Help: "end each field with |"},
 		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
 		{Name: "quiet", Short: 'Q', Help: "print no messages"},
-		{Name: "time", Short: 't', Arg: RequiredArg, Meta: "UNIT",
+		{Name: "time", Short: 't', LetterOnly: true, Arg: RequiredArg, Meta: "UNIT",
 			Help: "Second, Minute, Hour, Percent, SecPer, MinPer or HourPer"},
 		{Name: "tres", Short: 'T', Arg: RequiredArg, Meta: "TRES", Env: "SREPORT_TRES",
 			Help: "resources to report: cpu (the default), mem, gres/gpu, ..."},

@@ -85,7 +85,7 @@ func (g *grammar) parseLong(args []string) (occurrence, []string, error) {
 // newer than Slurm 22.05.
 func (g *grammar) match(name, word string) (*Option, error) {
 	for _, o := range g.options {
-		if name != "" && (o.Name == name || slices.Contains(o.Aliases, name)) {
+		if name != "" && slices.Contains(o.names(), name) {
 			return o, nil
 		}
 	}
@@ -135,6 +135,9 @@ func sortKey(name string) string {
 
 // names returns the long name and the aliases of o.
 func (o *Option) names() []string {
+	if o.LetterOnly {
+		return o.Aliases
+	}
 	return append([]string{o.Name}, o.Aliases...)
 }
 

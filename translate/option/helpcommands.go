@@ -48,6 +48,11 @@ func (c *CommandOptions) writeHelpLine(b *strings.Builder, o *Option) {
 	}
 	if c.Opening != "" {
 		left = "     "
+		if o.LetterOnly {
+			left += fmt.Sprintf("-%c", o.Short)
+			fmt.Fprintf(b, "%-34s %s\n", left+o.argument(" ")+c.Colon, o.help())
+			return
+		}
 		if o.Short != 0 {
 			left += fmt.Sprintf("-%c%s", o.Short, cmp.Or(c.Joint, ", "))
 		}

@@ -97,9 +97,11 @@ type Option struct {
 	Name    string   // long name
 	Short   byte     // letter, or 0
 	Aliases []string // other long names that Slurm accepts
-	Arg     ArgKind
-	Meta    string // the value's placeholder in the help text
-	In      Command
+	// LetterOnly: Slurm has only the letter; the name is for the table.
+	LetterOnly bool
+	Arg        ArgKind
+	Meta       string // the value's placeholder in the help text
+	In         Command
 
 	// Env is the input variable's name without the command's prefix (SBATCH_,
 	// SALLOC_, SLURM_ of srun); empty: none. EnvFull adds variables by their full

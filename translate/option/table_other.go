@@ -164,8 +164,12 @@ func setProfile(p *Parsed, v string, _ bool) error {
 }
 
 func setPower(p *Parsed, v string, _ bool) error {
-	if v != "" && !strings.EqualFold(v, "level") {
-		p.warn("error: Ignoring unrecognized power option (%s)", v)
+	for _, word := range splitList(v) {
+		if !strings.EqualFold(word, "level") {
+			// Slurm reads the value twice, and says it twice.
+			p.warn("error: Ignoring unrecognized power option (%s)", word)
+			p.warn("error: Ignoring unrecognized power option (%s)", word)
+		}
 	}
 	p.setText("power", v)
 	return nil

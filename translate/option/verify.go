@@ -61,6 +61,10 @@ func (p *Parsed) refused(step bool) error {
 	return nil
 }
 
+// RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
+// controller.
+func (p *Parsed) RefusedLocally() bool { return len(p.deferred) > 0 }
+
 // warn adds a warning.
 func (p *Parsed) warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
@@ -110,7 +114,7 @@ func checkRelative(p *Parsed) error {
 
 // checkGPUTaskRatio returns an error for several ratios of tasks to GPUs.
 func checkGPUTaskRatio(p *Parsed) error {
-	if p.Has("ntasks-per-node") && p.Has("ntasks-per-gpu") {
+	if p.Has("ntasks-per-node") && (p.Has("ntasks-per-gpu") || p.Has("ntasks-per-tres")) {
 		name := "--ntasks-per-node"
 		if p.Given["ntasks-per-node"].From == FromEnv {
 			name = "SLURM_NTASKS_PER_NODE"

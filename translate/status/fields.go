@@ -99,6 +99,7 @@ var Fields = []Field{
 	{Name: "tasksPerTRES", Omit: true, Small: func(j *Job) *int32 { return &j.TasksPerTRES }},
 	{Name: "cpuFreq", Omit: true, Text: func(j *Job) *string { return &j.CPUFreq }},
 	{Name: "power", Omit: true, Text: func(j *Job) *string { return &j.Power }},
+	{Name: "mcsLabel", Omit: true, Text: func(j *Job) *string { return &j.MCSLabel }},
 	{Name: "enforceBind", Omit: true, Text: func(j *Job) *string { return &j.EnforceBind }},
 	{Name: "killInvalid", Omit: true, Text: func(j *Job) *string { return &j.KillInvalid }},
 	{Name: "spreadJob", Omit: true, Flag: func(j *Job) *bool { return &j.SpreadJob }},

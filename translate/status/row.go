@@ -111,6 +111,7 @@ type Job struct {
 	TasksPerTRES   int32  `json:"tasksPerTRES,omitempty"`
 	CPUFreq        string `json:"cpuFreq,omitempty"` // as scontrol shows it
 	Power          string `json:"power,omitempty"`
+	MCSLabel       string `json:"mcsLabel,omitempty"`    // as given: nothing depends on it
 	EnforceBind    string `json:"enforceBind,omitempty"` // Yes or No: --gres-flags
 	KillInvalid    string `json:"killInvalid,omitempty"` // Yes or No: --kill-on-invalid-dep
 	SpreadJob      bool   `json:"spreadJob,omitempty"`

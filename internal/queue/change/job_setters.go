@@ -30,7 +30,7 @@ func optionSetter(name, message string) jobSetter {
 
 func countSetter(name string, field func(*job.Shape) *int32) jobSetter {
 	return func(c *jobChange, v string) error {
-		n, err := value.Count(v)
+		n, err := value.CountOrZero(v)
 		if err != nil {
 			return invalidValue(name, v)
 		}
@@ -76,10 +76,10 @@ func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
 
 func flagSetter(name string, field func(*job.Placement) *bool) jobSetter {
 	return func(c *jobChange, v string) error {
-		switch strings.ToUpper(v) {
-		case "1", "YES":
+		switch upper := strings.ToUpper(v); {
+		case v == "1", v != "" && strings.HasPrefix("YES", upper):
 			*field(&c.b.Spec.Job.Placement) = true
-		case "0", "NO", "OK":
+		case v == "0", v != "" && strings.HasPrefix("NO", upper):
 			*field(&c.b.Spec.Job.Placement) = false
 		default:
 			return invalidValue(name, v)

@@ -73,18 +73,17 @@ var jobSettings = map[string]jobSetting{
 	"licenses":        asSubmission(setLicenses),
 	"dependency":      whilePending(setDependency),
 
-	"numnodes":      asSubmission(setNodeCount),
-	"reqnodes":      asSubmission(setNodeCount),
-	"numcpus":       asSubmission(setNumCPUs),
-	"mincpus":       asSubmission(countSetter("MinCPUs", func(s *job.Shape) *int32 { return &s.MinCPUs })),
-	"reqsockets":    asSubmission(countSetter("ReqSockets", func(s *job.Shape) *int32 { return &s.SocketsPerNode })),
-	"reqcores":      asSubmission(countSetter("ReqCores", func(s *job.Shape) *int32 { return &s.CoresPerSocket })),
-	"reqthreads":    asSubmission(countSetter("ReqThreads", func(s *job.Shape) *int32 { return &s.ThreadsPerCore })),
-	"numtasks":      asSubmission(setTasks),
-	"reqprocs":      asSubmission(setTasks),
-	"cpuspertask":   asSubmission(countSetter("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })),
-	"ntaskspernode": asSubmission(countSetter("NtasksPerNode", func(s *job.Shape) *int32 { return &s.TasksPerNode })),
-	"mincpusnode":   asSubmission(countSetter("MinCPUsNode", func(s *job.Shape) *int32 { return &s.MinCPUs })),
+	"numnodes":    asSubmission(setNodeCount),
+	"reqnodes":    asSubmission(setNodeCount),
+	"numcpus":     asSubmission(setNumCPUs),
+	"mincpus":     asSubmission(countSetter("MinCPUs", func(s *job.Shape) *int32 { return &s.MinCPUs })),
+	"reqsockets":  asSubmission(countSetter("ReqSockets", func(s *job.Shape) *int32 { return &s.SocketsPerNode })),
+	"reqcores":    asSubmission(countSetter("ReqCores", func(s *job.Shape) *int32 { return &s.CoresPerSocket })),
+	"reqthreads":  asSubmission(countSetter("ReqThreads", func(s *job.Shape) *int32 { return &s.ThreadsPerCore })),
+	"numtasks":    asSubmission(setTasks),
+	"reqprocs":    asSubmission(setTasks),
+	"cpuspertask": asSubmission(countSetter("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })),
+	"mincpusnode": asSubmission(countSetter("MinCPUsNode", func(s *job.Shape) *int32 { return &s.MinCPUs })),
 
 	"minmemorynode":  asSubmission(memorySetter("MinMemoryNode", func(s *job.Shape) **int64 { return &s.MemPerNode })),
 	"minmemorycpu":   asSubmission(memorySetter("MinMemoryCPU", func(s *job.Shape) **int64 { return &s.MemPerCPU })),
@@ -119,7 +118,7 @@ var jobSettings = map[string]jobSetting{
 	// Burst buffers, features of clusters and threads for the system do not exist here;
 	// no node boots for a job.
 	"burstbuffer":     inAnyState(notSupported),
-	"clusterfeatures": inAnyState(notSupported),
+	"clusterfeatures": inAnyState(func(*jobChange, string) error { return refusal.Text("Unspecified error") }),
 	"delayboot":       inAnyState(setDelayBoot),
 	"threadspec":      whilePending(refuseThreadSpec),
 }
@@ -148,7 +147,10 @@ func setNice(c *jobChange, v string) error {
 // setSiteFactor sets a number that is added to the job's priority.
 func setSiteFactor(c *jobChange, v string) error {
 	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n > MaxNice || n < -MaxNice {
+	switch {
+	case !c.Operator:
+		return refusal.AccessDenied
+	case err != nil || n > MaxNice || n < -MaxNice:
 		return refusal.Text("SiteFactor value out of range (+/- 2147483645). Value ignored")
 	}
 	c.b.Spec.Job.SiteFactor = int32(n)
@@ -316,11 +318,11 @@ func (c *jobChange) dependsOnJob(id int64, independent map[int64]bool) bool {
 func notSupported(*jobChange, string) error { return refusal.NotSupported }
 
 func refuseThreadSpec(c *jobChange, v string) error {
-	if _, err := value.CountOrZero(v); err != nil {
-		return invalidValue("ThreadSpec", v)
-	}
 	if !c.Operator {
 		return refusal.AccessDenied
+	}
+	if _, err := value.CountOrZero(v); err != nil {
+		return invalidValue("ThreadSpec", v)
 	}
 	return refusal.NotSupported
 }

@@ -81,11 +81,11 @@ func setTasks(c *jobChange, v string) error {
 }
 
 func setTmpDisk(c *jobChange, v string) error {
-	n, err := value.Megabytes(v)
+	n, err := strconv.ParseUint(v, 10, 31) // megabytes, without a unit
 	if err != nil {
 		return invalidValue("MinTmpDiskNode", v)
 	}
-	c.b.Spec.Job.Shape.TmpDisk = n
+	c.b.Spec.Job.Shape.TmpDisk = int64(n)
 	return nil
 }
 

@@ -56,6 +56,7 @@ func recorded(j *status.Job, s *job.Job) {
 	if bind := s.Options["gpu-bind"]; bind != "" {
 		j.TRESBind = "gpu:" + bind
 	}
+	j.MCSLabel = s.Options["mcs-label"]
 	if freq := s.Options["gpu-freq"]; freq != "" {
 		j.TRESFreq = "gpu:" + freq
 	}
