@@ -144,14 +144,12 @@ func merge(stored, live []status.Record, q *status.RecordQuery) []status.Record 
 	return out
 }
 
-// compare is sacct's order of records: by job, then task, then run.
+// compare is sacct's order of records: by the second of submission, arrays behind other jobs,
+// by job, task and run.
 func compare(a, b *status.Record) int {
-	if a.UID == b.UID {
-		return cmp.Compare(a.Restarts, b.Restarts)
-	}
 	return cmp.Or(
-		cmp.Compare(cmp.Or(a.ArrayJobID, a.ID), cmp.Or(b.ArrayJobID, b.ID)), cmp.Compare(taskOrder(a), taskOrder(b)),
-		cmp.Compare(a.ID, b.ID), cmp.Compare(a.Submit, b.Submit),
+		cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ArrayJobID, b.ArrayJobID),
+		cmp.Compare(taskOrder(a), taskOrder(b)), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Restarts, b.Restarts),
 	)
 }
 

@@ -95,6 +95,8 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	r, stop := recorder(t, c, path)
 	b := batchJob(7, v1alpha1.StateCompleted)
+	submitted := metav1.NewMicroTime(time.Unix(40, 0))
+	b.Spec.SubmitTime = &submitted
 	b.Status.Restarts = 1
 	b.Status.Past = []v1alpha1.PastAttempt{
 		{
