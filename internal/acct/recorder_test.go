@@ -95,15 +95,13 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	r, stop := recorder(t, c, path)
 	b := batchJob(7, v1alpha1.StateCompleted)
-	submitted := metav1.NewMicroTime(time.Unix(40, 0))
-	b.Spec.SubmitTime = &submitted
 	b.Status.Restarts = 1
 	b.Status.Past = []v1alpha1.PastAttempt{
 		{
 			Attempt:  1,
 			State:    "REQUEUED",
-			Start:    metav1.NewMicroTime(time.Unix(50, 0)),
-			End:      metav1.NewMicroTime(time.Unix(60, 0)),
+			Start:    metav1.NewMicroTime(time.Unix(150, 0)),
+			End:      metav1.NewMicroTime(time.Unix(160, 0)),
 			CPUs:     1,
 			Nodes:    1,
 			NodeList: "n9",

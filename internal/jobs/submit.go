@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -64,6 +66,9 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 			Components:  s.Components,
 		},
 	}
+	if err := object.Spec.checkPayload(s); err != nil {
+		return nil, err
+	}
 	if s.Forecast {
 		object.Metadata.Annotations = map[string]string{wire.AnnotationForecast: ""}
 	}
@@ -86,6 +91,25 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 		case <-time.After(pause):
 		}
 	}
+}
+
+// checkPayload refuses a script that Slurm refuses, and a script and an environment that do
+// not fit into the object of a job, before they are sent. What exceeds the limit is first
+// compressed more thoroughly.
+func (b *batchJobSpec) checkPayload(s *Submission) error {
+	if len(s.Script) > bounds.MaxScript {
+		return &kube.Error{Kind: kube.Denied, Message: bounds.TooLong}
+	}
+	size := func() int { return len(b.Script) + len(b.Environment) }
+	if size() <= bounds.MaxPayload {
+		return nil
+	}
+	b.Script = compress(s.Script, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(4<<20))
+	if size() <= bounds.MaxPayload {
+		return nil
+	}
+	return &kube.Error{Kind: kube.Denied, Message: fmt.Sprintf("script and environment have %d bytes when compressed, "+
+		"and the limit is %d: move data out of the script into a file", size(), bounds.MaxPayload)}
 }
 
 // SubmitWithRetry submits, and retries at most retries times while the queue is
@@ -130,8 +154,12 @@ func Compress(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
 	}
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(128<<10))
+	return compress(data, zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(128<<10))
+}
+
+func compress(data []byte, options ...zstd.EOption) []byte {
+	w, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderConcurrency(1))...)
 	if err != nil { // only for invalid options
 		panic(err)
 	}
