@@ -55,7 +55,8 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	wholeMemory(&j.Shape)
 	expandArbitrary(p, &j)
 	b := &j.Batch
-	b.SubmitHost, b.SubmitSID, b.SubmitLine = in.Hostname, in.Session, p.Command.String()
+	b.SubmitHost, b.SubmitAddress, b.SubmitSID = in.Hostname, in.address(), in.Session
+	b.SubmitLine = p.Command.String()
 	for _, a := range in.Args {
 		b.SubmitLine += " " + a
 	}

@@ -209,7 +209,7 @@ func imageHint(line directive.Line) []string {
 // setNames sets the names of the job, its directory and files.
 func setNames(j *job.Job, in *Input, p *option.Parsed) {
 	b := &j.Batch
-	b.SubmitHost, b.SubmitSID = in.Hostname, in.Session
+	b.SubmitHost, b.SubmitAddress, b.SubmitSID = in.Hostname, in.address(), in.Session
 	b.SubmitLine = "sbatch " + strings.Join(in.Args, " ")
 	if in.line != "" {
 		b.SubmitLine = in.line

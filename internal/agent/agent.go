@@ -134,7 +134,7 @@ func (a *Agent) configure() error {
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err == nil {
-		err = fillHosts(a.config.HostsFile, w.Hosts, mounts)
+		err = fillHosts(a.config.HostsFile, w.Hosts, submitHost(&a.job.Batch), mounts)
 	}
 	if err != nil {
 		a.log.Warn("cannot write the job's hosts file; host names of its nodes will not resolve", "error", err)

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // Marks around the agent's lines in /etc/hosts.
@@ -21,7 +24,10 @@ const (
 // between the marks, and a line for every host of the job. The names of
 // the job's hosts are removed from the old lines: a resolver returns the addresses of all
 // lines with a name, and programs expect a single address from `hostname --ip-address`.
-func hostsFile(old []byte, hosts []wire.Host) []byte {
+//
+// submit is the host that the job was submitted on; it gets a line unless the old lines or
+// the job's hosts have its name. The zero value stands for none.
+func hostsFile(old []byte, hosts []wire.Host, submit submitter) []byte {
 	var b bytes.Buffer
 	between := false // the marks
 	for line := range strings.SplitSeq(strings.TrimRight(string(old), "\n"), "\n") {
@@ -43,8 +49,38 @@ func hostsFile(old []byte, hosts []wire.Host) []byte {
 			fmt.Fprintf(&b, "%s\t%s\n", ip, h.Name)
 		}
 	}
+	if submit.name != "" && !names(b.String(), submit.name) {
+		fmt.Fprintf(&b, "%s\t%s\n", submit.address, submit.name)
+	}
 	b.WriteString(hostsEnd + "\n")
 	return b.Bytes()
+}
+
+// submitter is a host on which a job was submitted.
+type submitter struct{ name, address string }
+
+// hostName matches the names of hosts. The name and the address come from the user.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$`)
+
+// submitHost returns the host on which the job was submitted, or the zero value if its
+// address is not known.
+func submitHost(b *job.Batch) submitter {
+	address, err := netip.ParseAddr(b.SubmitAddress)
+	if err != nil || !hostName.MatchString(b.SubmitHost) {
+		return submitter{}
+	}
+	return submitter{b.SubmitHost, address.String()}
+}
+
+// names reports whether a hosts file has the name.
+func names(file, name string) bool {
+	for line := range strings.Lines(file) {
+		line, _, _ = strings.Cut(line, "#")
+		if f := strings.Fields(line); len(f) > 1 && slices.Contains(f[1:], name) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutNames returns a line of a hosts file without the names of hosts, and "" if no
@@ -65,9 +101,9 @@ func withoutNames(line string, hosts []wire.Host) string {
 	return f[0] + "\t" + strings.Join(left, "\t") + "\n"
 }
 
-// fillHosts writes the names of the job's hosts to path, if a file was mounted there for
+// fillHosts writes the names of the job's hosts and of its submit host to path, if a file was mounted there for
 // this purpose.
-func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
+func fillHosts(path string, hosts []wire.Host, submit submitter, mounts []byte) error {
 	if !mounted(mounts, path) {
 		return nil
 	}
@@ -79,7 +115,7 @@ func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
 	if err != nil {
 		return fmt.Errorf("host names: %w", err)
 	}
-	_, err = f.Write(hostsFile(old, hosts))
+	_, err = f.Write(hostsFile(old, hosts, submit))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 func TestHostsFile(t *testing.T) {
@@ -18,21 +19,45 @@ func TestHostsFile(t *testing.T) {
 		{Name: "bad", Address: "x"},
 	}
 	want := "127.0.0.1\tlocalhost\n" + hostsBegin + "\n10.0.0.1\tn1\nfd00::2\tn2\n" + hostsEnd + "\n"
-	once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts)
+	once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts, submitter{})
 	if string(once) != want {
 		t.Errorf("%q", once)
 	}
-	if again := hostsFile(once, hosts); string(again) != want {
+	if again := hostsFile(once, hosts, submitter{}); string(again) != want {
 		t.Errorf("second time %q", again)
 	}
 	// A pod that is named after its node names it already, as a kubelet does.
 	named := "127.0.0.1\tlocalhost\n10.0.0.1\tn1\n127.0.1.1 n2 n2.site # here\n"
 	want = "127.0.0.1\tlocalhost\n127.0.1.1\tn2.site\n" + strings.TrimPrefix(want, "127.0.0.1\tlocalhost\n")
-	if once := string(hostsFile([]byte(named), hosts)); once != want {
+	if once := string(hostsFile([]byte(named), hosts, submitter{})); once != want {
 		t.Errorf("names that are there: %q, want %q", once, want)
 	}
-	if empty := string(hostsFile(nil, nil)); !strings.HasPrefix(empty, "127.0.0.1\tlocalhost\n") {
+	if empty := string(hostsFile(nil, nil, submitter{})); !strings.HasPrefix(empty, "127.0.0.1\tlocalhost\n") {
 		t.Errorf("from nothing %q", empty)
+	}
+}
+
+// The name of a login pod has no other source in a job.
+func TestSubmitHostResolves(t *testing.T) {
+	t.Parallel()
+	const begin, end = "127.0.0.1\tlocalhost\n" + hostsBegin + "\n10.0.0.1\tn1\n", hostsEnd + "\n"
+	hosts := []wire.Host{{Name: "n1", Address: "10.0.0.1:99"}}
+	for _, c := range []struct{ name, address, want string }{
+		{"login-0", "10.1.2.3", "10.1.2.3\tlogin-0\n"},
+		{"login-0", "", ""},
+		{"login-0", "x", ""},
+		{"login-0\n10.9.9.9\tother", "10.1.2.3", ""},
+		{"n1", "10.1.2.3", ""},
+		{"localhost", "10.1.2.3", ""},
+	} {
+		submit := submitHost(&job.Batch{SubmitHost: c.name, SubmitAddress: c.address})
+		once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts, submit)
+		if string(once) != begin+c.want+end {
+			t.Errorf("%q %q: %q", c.name, c.address, once)
+		}
+		if again := hostsFile(once, hosts, submit); string(again) != string(once) {
+			t.Errorf("%q %q: second time %q", c.name, c.address, again)
+		}
 	}
 }
 

@@ -195,7 +195,7 @@ var stepTests = []struct{ command, want string }{
 		"rc=1\nsrun: error: Couldn't find the specified plugin name for mpi/mvapich looking at all files\n" +
 			"srun: error: Invalid MPI type 'mvapich', --mpi=list for acceptable types\n" +
 			"srun: error: MPI: Cannot create context for mpi/mvapich\nsrun: error: MPI: Unable to load any plugin\n" +
-			"srun: error: cannot find mpi plugin for mpi/mvapich\n" +
+			"srun: error: cannot find mpi plugin for mpi/mvapich",
 	},
 	{
 		`srun -N1 -n1 --quit-on-interrupt sh -c 'trap "" INT TERM; touch q1; exec sleep 600' & until [ -e q1 ]; do sleep 0.05; done; kill -INT $!; wait $!`,

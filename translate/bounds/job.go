@@ -54,7 +54,8 @@ var JobRules = Join(
 		"signal": Number(0, 65535), "signalBeforeSeconds": Number(0, 65535),
 	}),
 	Of[job.Batch](map[string]Rule{
-		"workDir": Text(MaxPath), "submitHost": Text(MaxObjectName), "submitSID": Number(0, MaxCount),
+		"workDir": Text(MaxPath), "submitHost": Text(MaxObjectName), "submitAddress": Text(MaxObjectName),
+		"submitSID":  Number(0, MaxCount),
 		"submitLine": Text(MaxLine),
 		"args":       List(MaxArguments, MaxArgument).Within(MaxArgument),
 		"command":    Text(MaxPath), "output": Text(MaxPath), "error": Text(MaxPath), "input": Text(MaxPath),

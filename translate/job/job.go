@@ -182,18 +182,21 @@ type Time struct {
 // Batch describes the execution of the batch script. Script and environment are
 // separate fields of api/v1alpha1.BatchJobSpec, compressed.
 type Batch struct {
-	WorkDir    string   `json:"workDir,omitempty"`
-	SubmitHost string   `json:"submitHost,omitempty"`
-	SubmitSID  int32    `json:"submitSID,omitempty"` // session id of the submitting command; 0: unknown
-	SubmitLine string   `json:"submitLine,omitempty"`
-	Args       []string `json:"args,omitempty"`    // arguments of the script
-	Command    string   `json:"command,omitempty"` // absolute path of the script, as squeue %o shows it
-	Output     string   `json:"output,omitempty"`  // pattern, unexpanded; empty: slurm-%j.out
-	Error      string   `json:"error,omitempty"`
-	Input      string   `json:"input,omitempty"`
-	OpenMode   string   `json:"openMode,omitempty"` // "a" or "t"
-	Export     string   `json:"export,omitempty"`   // as given: ALL, NONE, NIL, list
-	Umask      int32    `json:"umask,omitempty"`    // permission bits to clear, plus one; 0: 0022
+	WorkDir    string `json:"workDir,omitempty"`
+	SubmitHost string `json:"submitHost,omitempty"`
+	// SubmitAddress is the IP address of SubmitHost as its own hosts file has it, so that
+	// jobs reach a login pod by its name; empty: the file has none.
+	SubmitAddress string   `json:"submitAddress,omitempty"`
+	SubmitSID     int32    `json:"submitSID,omitempty"` // session id of the submitting command; 0: unknown
+	SubmitLine    string   `json:"submitLine,omitempty"`
+	Args          []string `json:"args,omitempty"`    // arguments of the script
+	Command       string   `json:"command,omitempty"` // absolute path of the script, as squeue %o shows it
+	Output        string   `json:"output,omitempty"`  // pattern, unexpanded; empty: slurm-%j.out
+	Error         string   `json:"error,omitempty"`
+	Input         string   `json:"input,omitempty"`
+	OpenMode      string   `json:"openMode,omitempty"` // "a" or "t"
+	Export        string   `json:"export,omitempty"`   // as given: ALL, NONE, NIL, list
+	Umask         int32    `json:"umask,omitempty"`    // permission bits to clear, plus one; 0: 0022
 
 	Requeue          *bool `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
 	NoKill           bool  `json:"noKill,omitempty"`
