@@ -4,6 +4,7 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -100,7 +101,7 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 func component(in Input, p *option.Parsed) (*Submission, error) {
 	warnings, err := parse(&in, p)
 	if err != nil {
-		return nil, err
+		return nil, withCorrections(err, p)
 	}
 	if p.Client.OnlyPrints() {
 		return &Submission{Client: p.Client}, nil
@@ -108,7 +109,7 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	j := &p.Job
 	setNames(j, &in, p)
 	if err := complete(&in, p); err != nil {
-		return nil, err
+		return nil, withCorrections(err, p)
 	}
 	environment, err := environment(&in, p)
 	if err != nil {
@@ -124,6 +125,23 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 		Options: options, Job: submitted, Script: in.Script, Environment: environment, Client: p.Client,
 		Warnings: append(p.Warnings, warnings...),
 	}, nil
+}
+
+// withCorrections returns a refusal together with the errors about options that Slurm
+// ignored before.
+func withCorrections(err error, p *option.Parsed) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	if !ok {
+		return err
+	}
+	var lines []string
+	for _, w := range p.Warnings {
+		if strings.HasPrefix(w, "error: Ignoring ") {
+			lines = append(lines, p.Command.String()+": "+w)
+		}
+	}
+	e.Before = append(lines, e.Before...)
+	return e
 }
 
 // parse applies the options of script, environment and command line to p, in

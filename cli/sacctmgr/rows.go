@@ -313,9 +313,12 @@ var tresIDs = []struct {
 	{"fs", "disk", 6}, {"vmem", "", 7}, {"pages", "", 8}, {"gres", "gpu", 1001},
 }
 
-func listTRES(*state, *listing) []row {
+func listTRES(_ *state, l *listing) []row {
 	var out []row
 	for _, t := range tresIDs {
+		if !matches(l.names, t.name) {
+			continue
+		}
 		out = append(out, row{values: map[string]string{"Type": t.kind, "Name": t.name, "ID": strconv.Itoa(t.id)}})
 	}
 	return out

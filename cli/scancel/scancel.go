@@ -108,6 +108,11 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 	if len(o.op.Users) == 0 {
 		return nil
 	}
+	for _, u := range o.op.Users { // one name, not a list
+		if strings.Contains(u, ",") {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", format.Escape(u))
+		}
+	}
 	list, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.op.Users, Fields: []string{"id"}})
 	if err != nil {
 		return err

@@ -142,19 +142,42 @@ func init() {
 	}
 }
 
-// elsewhere are Slurm's commands for daemons that are not here, and what does
-// their work.
-var elsewhere = map[string]string{
-	"abort":             "delete the scheduler's pod",
-	"shutdown":          "scale the scheduler to zero",
-	"takeover":          "a standby takes the lease by itself",
-	"reboot":            "drain the node and reboot it with the cluster's own tools",
-	"cancel_reboot":     "nothing here reboots nodes",
-	"setdebug":          "start the scheduler with --verbose",
-	"setdebugflags":     "start the scheduler with --verbose",
-	"schedloglevel":     "start the scheduler with --verbose",
-	"token":             "kubectl create token makes tokens",
-	"fsdampeningfactor": "set the Cluster object's priority parameters",
+// elsewhere are Slurm's commands for daemons that are not here: what users get who are not
+// operators, as from Slurm, and what does the command's work.
+var elsewhere = map[string]struct{ denied, how string }{
+	"abort":             {"slurm_shutdown error: Invalid user id", "delete the scheduler's pod"},
+	"shutdown":          {"slurm_shutdown error: Invalid user id", "scale the scheduler to zero"},
+	"takeover":          {"slurm_takeover error: Invalid user id", "a standby takes the lease by itself"},
+	"reboot":            {"scontrol_reboot_nodes error: Permission denied", "drain the node; the cluster's own tools reboot it"},
+	"cancel_reboot":     {"slurm_update error: Invalid user id", "nothing here reboots nodes"},
+	"setdebug":          {"slurm_set_debug_level error: Permission denied", "start the scheduler with --verbose"},
+	"setdebugflags":     {"slurm_set_debug_flags error: Permission denied", "start the scheduler with --verbose"},
+	"schedloglevel":     {"slurm_set_schedlog_level error: Permission denied", "start the scheduler with --verbose"},
+	"token":             {"Error fetching token", "kubectl create token makes tokens"},
+	"fsdampeningfactor": {"slurm_set_fs_dampeningfactor error: Permission denied", "set the Cluster's priority parameters"},
+}
+
+// refuseElsewhere returns why a command for a daemon cannot be carried out.
+func (o *Options) refuseElsewhere(ctx context.Context, name, denied, how string) error {
+	operator, err := o.operator(ctx)
+	if err != nil {
+		return err
+	}
+	if !operator {
+		return plain("%s", denied)
+	}
+	return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: %s", name, how)
+}
+
+// operator reports whether the caller is an operator.
+func (o *Options) operator(ctx context.Context) (bool, error) {
+	c, err := o.connect()
+	if err != nil {
+		return false, err
+	}
+	info, err := c.ClusterInfo(ctx)
+	is, _ := info["operator"].(bool)
+	return is, err
 }
 
 // run carries out one command.
@@ -176,9 +199,9 @@ func run(ctx context.Context, o *Options, words []string) error {
 		}
 		return err
 	}
-	for name, how := range elsewhere {
+	for name, e := range elsewhere {
 		if strings.EqualFold(word, name) {
-			return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: %s", name, how)
+			return o.refuseElsewhere(ctx, name, e.denied, e.how)
 		}
 	}
 	return plain("invalid keyword: %s", word)
@@ -226,15 +249,11 @@ func ping(ctx context.Context, o *Options, _ []string) error {
 // reconfigure checks the caller's permission. It has nothing else to do, because the
 // objects that replace slurm.conf are watched.
 func reconfigure(ctx context.Context, o *Options, _ []string) error {
-	c, err := o.connect()
+	operator, err := o.operator(ctx)
 	if err != nil {
 		return err
 	}
-	info, err := c.ClusterInfo(ctx)
-	if err != nil {
-		return err
-	}
-	if operator, _ := info["operator"].(bool); !operator {
+	if !operator {
 		return plain("slurm_reconfigure error: Invalid user id")
 	}
 	return nil

@@ -98,6 +98,9 @@ func chosen(v *option.Values) func(*status.Node) bool {
 // completeLayout sets the columns and the order.
 func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
+	if names && v.Last("format") == "" {
+		letters = false // -O overrides SINFO_FORMAT
+	}
 	switch {
 	case letters && names:
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
@@ -133,14 +136,14 @@ func (o *Options) usual(summary bool) (text, order string) {
 	switch {
 	case summary:
 		return format.NodeSummary, "#P"
-	case o.reasons && o.long:
-		return format.NodeReasonsLong, "N"
-	case o.reasons:
-		return format.NodeReasons, "N"
 	case o.single && o.long:
 		return format.NodeCentricLong, "N"
 	case o.single:
 		return format.NodeCentric, "N"
+	case o.reasons && o.long:
+		return format.NodeReasonsLong, "N"
+	case o.reasons:
+		return format.NodeReasons, "N"
 	case o.long:
 		return format.NodeLong, "#P,-t"
 	}

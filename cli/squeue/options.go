@@ -71,6 +71,11 @@ func (o *Options) completeDump(v *option.Values) error {
 // completeLayout sets the columns: the requested ones, or those of -l and --start.
 func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
+	if letters && names && !both(v) {
+		// An option overrides the variables, and SQUEUE_FORMAT is read first.
+		letters = v.Last("format", "Format") != "Format"
+		names = !letters
+	}
 	switch {
 	case letters && names:
 		if v.Last("format", "Format") == "format" {
@@ -118,6 +123,9 @@ func (o *Options) completeLayout(v *option.Values) error {
 	o.named = o.named || o.layout.Has("Cluster")
 	return nil
 }
+
+// both reports whether -o and -O are on the command line.
+func both(v *option.Values) bool { return v.Last("format") != "" && v.Last("Format") != "" }
 
 // states parses a list of state names, or "all".
 func states(list []string) ([]string, error) {

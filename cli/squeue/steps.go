@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -27,6 +28,10 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 		text, *rest = (*rest)[0], (*rest)[1:]
 	}
 	for _, id := range value.SplitJobs(text) {
+		if job, name, _ := strings.Cut(id, "."); stepID.MatchString(job+".0") && name != "" &&
+			(name[0] < '0' || name[0] > '9') {
+			id = job + ".0" // as Slurm reads a name, also that of the batch step
+		}
 		if !stepID.MatchString(id) {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", format.Escape(id))
 		}

@@ -15,7 +15,7 @@ import (
 // even inside of a job. It runs nothing.
 func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []string) error {
 	s, err := o.submission(parts, args)
-	if e, ok := errors.AsType[*slurmerr.Error](err); ok && parts[0].RefusedLocally() {
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Message != "" && parts[0].RefusedLocally() {
 		e.After = "allocation failure: No error\n" // Slurm has sent nothing, and prints errno all the same
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ var (
 	record = regexp.MustCompile(` +([A-Z][A-Za-z0-9/:]*=)`)
 	// hostFacts are keys of scontrol show whose values belong to the machine or to the moment.
 	hostFacts = regexp.MustCompile(`^(BootTime|SlurmdStartTime|LastBusyTime|CPULoad|FreeMem|OS|Version|Port|NodeAddr|` +
-		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|TmpDisk|BatchHost|AccrueTime|Scheduler)=.*`)
+		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|SrunHost:Pid|TmpDisk|BatchHost|AccrueTime|Scheduler)=.*`)
 	digits = regexp.MustCompile(`\d+(\.\d+)?`)
 	spaces = regexp.MustCompile(`  +|-{3,}`)
 )
@@ -39,6 +40,9 @@ func (n *normalizer) lines(text string) []string {
 	if text == "" {
 		return nil
 	}
+	if strings.Contains(text, "scontrol [<OPTION>] [<COMMAND>]") {
+		return []string{"the text of --help"}
+	}
 	var out []string
 	for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		l = strings.ReplaceAll(l, n.side.bin+"/", "")
@@ -46,11 +50,16 @@ func (n *normalizer) lines(text string) []string {
 			out = append(out, n.record(l)...)
 			continue
 		}
-		l = n.ids(l)
+		if n.command != "sacctmgr" { // it shows no jobs, but ids of TRES
+			l = n.ids(l)
+		}
 		if usageCommands[n.command] {
 			l = spaces.ReplaceAllString(digits.ReplaceAllString(l, "#"), " ")
 		}
 		out = append(out, l)
+	}
+	if n.command == "sacct" { // the order is that of the seconds in which the jobs were submitted
+		slices.Sort(out)
 	}
 	return out
 }

@@ -105,6 +105,7 @@ func (p *pair) policy(s *side) error {
 	for _, line := range []string{
 		"sacctmgr -i -Q add account science Description=science Organization=org" + in,
 		"sacctmgr -i -Q add account other Description=other Organization=org" + in,
+		"sacctmgr -i -Q modify account where name=science,other set Organization=org", // they may be there already
 		"sacctmgr -i -Q add user " + first + " account=science" + in,
 		"sacctmgr -i -Q add user " + second + " account=science" + in,
 		"sacctmgr -i -Q add user " + first + " account=other" + in,

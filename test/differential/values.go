@@ -85,7 +85,7 @@ var grammar = map[string]string{
 	"timelimit-min":         "1 10 1:00:00 | 0 | x",
 	"timelimit-max":         "10 1:00:00 | 0 | x",
 	"squeue sort":           "i -i P,t,-p +u,i N,j j,t,M V,-e | '' a,b,c - ? 1 | i,, % ii",
-	"sinfo sort":            "P,-t N t,n -N D,c | '' # | ? % ,",
+	"sinfo sort":            "P,-t N t,N -N D,c | '' # | ? % ,",
 	"sprio sort":            "i -i y,u u,-y | '' | ? %",
 	"squeue format":         "%i·%P·%j %.18i·%.9P·%.8j %i|%T|%r %A·%F·%K %b·%C·%D·%m %u·%U·%a·%q·%G %l·%L·%M %S·%e·%V %n·%N·%x·%R %o·%Z·%k·%w %h·%f·%E %H·%I·%J·%X·%Y·%z %c·%d·%W·%y·%v | %5i %-5i %.i %i%% abc %0i %.3j|%3j %ij %·i %1i%1i '' | % %? %1 %.  %!i",
 	"sinfo format":          "%P·%a·%l·%D·%t·%N %n·%T·%c·%m %N·%G·%f %C·%F·%A %X·%Y·%Z·%z %h·%r·%g·%s·%p %R·%w·%b %B·%I·%o·%E·%u | %5P %.9P|%-9P %a%% abc %.3D '' | % %? %1 %!",

@@ -25,8 +25,8 @@ func checkGPUCounts(p *Parsed) error {
 		}
 	}
 	if len(counts) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
-		return badGPUs("gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification " +
-			"or a node/ntask specification")
+		return p.refuseLater(badGPUs("gres_job_state_validate: --ntasks-per-tres needs either " +
+			"a GRES GPU specification or a node/ntask specification"))
 	}
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
 	for _, c := range counts {

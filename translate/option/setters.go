@@ -120,8 +120,11 @@ func (p *Parsed) refuseJob(text string) error {
 	return nil
 }
 
-// noAllocation is the prefix of srun's errors about a refused job.
-const noAllocation = "Unable to allocate resources: "
+// The prefixes of the errors of srun and sbatch about a refused job.
+const (
+	noAllocation = "Unable to allocate resources: "
+	noSubmission = "Batch job submission failed: "
+)
 
 // submission returns a refusal of the kind that Slurm's controller sends.
 func (p *Parsed) submission(text string) error {
@@ -131,7 +134,7 @@ func (p *Parsed) submission(text string) error {
 	case Salloc:
 		text = "Job submit/allocate failed: " + text
 	default:
-		text = "Batch job submission failed: " + text
+		text = noSubmission + text
 	}
 	return slurmerr.New(slurmerr.Refused, text)
 }

@@ -55,10 +55,24 @@ func (p *Parsed) VerifyStep() error {
 func (p *Parsed) refused(step bool) error {
 	for _, r := range p.deferred {
 		if !r.ofJob || !step {
-			return r.err
+			return p.inTestOnly(r.err)
 		}
 	}
 	return nil
+}
+
+// inTestOnly returns a refusal of the controller as --test-only prints it.
+func (p *Parsed) inTestOnly(err error) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	if !ok || !p.Client.TestOnly {
+		return err
+	}
+	for _, prefix := range []string{noAllocation, noSubmission} {
+		if reason, refused := strings.CutPrefix(e.Message, prefix); refused {
+			return &slurmerr.Error{Kind: e.Kind, Code: 1, Before: []string{"allocation failure: " + reason}}
+		}
+	}
+	return err
 }
 
 // RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
@@ -172,8 +186,10 @@ func dropHint(p *Parsed) error {
 	if !p.Has("hint") || !specific {
 		return nil
 	}
-	p.warn("Following options are mutually exclusive with --hint: " +
-		"--ntasks-per-core, --threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring --hint.")
+	if p.Command != Salloc {
+		p.warn("Following options are mutually exclusive with --hint: " +
+			"--ntasks-per-core, --threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring --hint.")
+	}
 	p.Job.Placement.Hint = ""
 	delete(p.Given, "hint")
 	return nil

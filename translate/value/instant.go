@@ -160,7 +160,9 @@ func (r *instantReader) delta() bool {
 		}
 	}
 	if err != nil || seconds == 0 || n > 1<<40 {
-		r.pos = start + 1
+		if r.pos = start; end > 0 {
+			r.pos++
+		}
 		return false
 	}
 	r.pos = len(r.text)

@@ -61,6 +61,9 @@ func setTimeMin(c *jobChange, v string) error {
 	if err != nil {
 		return malformed("Invalid TimeMin value")
 	}
+	if minutes == job.Unlimited {
+		return refusal.InvalidTimeMin
+	}
 	if Pending(c.b) {
 		c.b.Spec.Job.Time.Min = max(minutes, 0)
 	}
