@@ -145,16 +145,17 @@ func init() {
 // elsewhere are Slurm's commands for daemons that are not here: what users get who are not
 // operators, as from Slurm, and what does the command's work.
 var elsewhere = map[string]struct{ denied, how string }{
-	"abort":             {"slurm_shutdown error: Invalid user id", "delete the scheduler's pod"},
-	"shutdown":          {"slurm_shutdown error: Invalid user id", "scale the scheduler to zero"},
-	"takeover":          {"slurm_takeover error: Invalid user id", "a standby takes the lease by itself"},
-	"reboot":            {"scontrol_reboot_nodes error: Permission denied", "drain the node; the cluster's own tools reboot it"},
-	"cancel_reboot":     {"slurm_update error: Invalid user id", "nothing here reboots nodes"},
-	"setdebug":          {"slurm_set_debug_level error: Permission denied", "start the scheduler with --verbose"},
-	"setdebugflags":     {"slurm_set_debug_flags error: Permission denied", "start the scheduler with --verbose"},
-	"schedloglevel":     {"slurm_set_schedlog_level error: Permission denied", "start the scheduler with --verbose"},
-	"token":             {"Error fetching token", "kubectl create token makes tokens"},
-	"fsdampeningfactor": {"slurm_set_fs_dampeningfactor error: Permission denied", "set the Cluster's priority parameters"},
+	"abort":         {"slurm_shutdown error: Invalid user id", "delete the scheduler's pod"},
+	"shutdown":      {"slurm_shutdown error: Invalid user id", "scale the scheduler to zero"},
+	"takeover":      {"slurm_takeover error: Invalid user id", "a standby takes the lease by itself"},
+	"reboot":        {"scontrol_reboot_nodes error: Permission denied", "drain the node and reboot it by other means"},
+	"cancel_reboot": {"slurm_update error: Invalid user id", "nothing here reboots nodes"},
+	"setdebug":      {"slurm_set_debug_level error: Permission denied", "start the scheduler with --verbose"},
+	"setdebugflags": {"slurm_set_debug_flags error: Permission denied", "start the scheduler with --verbose"},
+	"schedloglevel": {"slurm_set_schedlog_level error: Permission denied", "start the scheduler with --verbose"},
+	"token":         {"Error fetching token", "kubectl create token makes tokens"},
+	"fsdampeningfactor": {"slurm_set_fs_dampeningfactor error: Permission denied",
+		"set the Cluster's priority parameters"},
 }
 
 // refuseElsewhere returns why a command for a daemon cannot be carried out.

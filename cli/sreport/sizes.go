@@ -90,7 +90,8 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 }
 
 func (o *Options) sizeTable(report *sizeReport) []format.Field {
-	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: report.column, Width: max(report.width, -report.width), Left: report.width < 0}}
+	table := []format.Field{{Name: "Cluster", Width: 9},
+		{Name: report.column, Width: max(report.width, -report.width), Left: report.width < 0}}
 	low := int32(0)
 	for _, bound := range o.grouping {
 		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d CPUs", low, bound-1), Width: 13})

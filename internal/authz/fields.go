@@ -183,7 +183,8 @@ var fields = []Field{
 		While: Waiting, Checked: true},
 	{Paths: at("job.batch.requeue"), Keys: at("requeue"), Set: ByOwner, Change: ByOwner},
 	{Paths: at("job.batch.group"), Set: ByAdministrator},
-	{Paths: below("job.batch", "submitHost", "submitAddress", "submitSID", "submitLine", "args", "command", "error", "input", "openMode",
+	{Paths: below("job.batch", "submitHost", "submitAddress", "submitSID", "submitLine",
+		"args", "command", "error", "input", "openMode",
 		"export", "umask", "noKill",
 		"killOnInvalidDep", "rlimits", "container", "client"), Set: ByOwner},
 

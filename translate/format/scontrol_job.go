@@ -17,7 +17,8 @@ func JobRecord(j *status.Job, s *Settings) *Record {
 	if j.HetJobID != 0 {
 		r.line("HetJobIdSet=" + j.HetJobSet)
 	}
-	r.line("UserId="+nameAndID(j.User, j.UID), "GroupId="+nameAndID(j.Group, j.GID), pair("MCS_label", cmp.Or(j.MCSLabel, "N/A")))
+	r.line("UserId="+nameAndID(j.User, j.UID), "GroupId="+nameAndID(j.Group, j.GID),
+		pair("MCS_label", cmp.Or(j.MCSLabel, "N/A")))
 	// No wckey: as in Slurm with TrackWCKey=No, only squeue and sacct show it.
 	r.line(
 		"Priority="+itoa(j.Priority), "Nice="+itoa(j.Nice),
