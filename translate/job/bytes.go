@@ -35,7 +35,8 @@ func (p *Placement) bytes() int64 {
 
 func (b *Batch) bytes() int64 {
 	n := len(b.WorkDir) + len(b.SubmitHost) + len(b.SubmitAddress) + len(b.SubmitLine) + texts(b.Args) +
-		len(b.Command) + len(b.Output) + len(b.Error) + len(b.Input) + len(b.OpenMode) + len(b.Export) + pairs(b.Container) + len(b.Client)
+		len(b.Command) + len(b.Output) + len(b.Error) + len(b.Input) +
+		len(b.OpenMode) + len(b.Export) + pairs(b.Container) + len(b.Client)
 	for name := range b.Rlimits {
 		n += entryBytes + len(name)
 	}
