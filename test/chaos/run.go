@@ -185,7 +185,7 @@ func tidy(ctx context.Context, c *cluster.Cluster, goroutines int, replaced bool
 // controlPlaneKilled reports whether the process whose goroutines were counted is gone.
 func controlPlaneKilled(list []history.Fault) bool {
 	for _, f := range list {
-		if f.Kind == "control-plane" {
+		if f.Kind == "control-plane" || f.Kind == "disk-full" {
 			return true
 		}
 	}

@@ -62,6 +62,7 @@ type Cluster struct {
 	Schedulers []*Process
 	Readers    []*Process
 	Database   *Postgres // nil: SQLite
+	SmallDisk  bool      // the state directory can be filled
 
 	state string
 	front *switchboard
@@ -81,6 +82,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return c, err
 	}
 	if err := c.addUsers(); err != nil {
+		return c, err
+	}
+	if err := c.mountState(); err != nil {
 		return c, err
 	}
 	if o.Postgres {

@@ -63,8 +63,10 @@ type switchboard struct {
 	find     func() (string, error)
 	listener net.Listener
 
-	mu   sync.Mutex
-	last string
+	mu    sync.Mutex
+	last  string
+	cut   bool                  // new connections are closed
+	conns map[net.Conn]struct{} // those of the agents that are open
 }
 
 // open listens until close.
@@ -102,6 +104,10 @@ func (s *switchboard) target() string {
 // connect relays a connection.
 func (s *switchboard) connect(in net.Conn) {
 	defer in.Close()
+	if !s.add(in) {
+		return
+	}
+	defer s.remove(in)
 	out, err := net.DialTimeout("tcp", s.target(), 5*time.Second)
 	if err != nil {
 		return
@@ -115,4 +121,42 @@ func (s *switchboard) connect(in net.Conn) {
 		}()
 	}
 	<-done
+}
+
+// add notes a connection, unless connections are cut.
+func (s *switchboard) add(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cut {
+		return false
+	}
+	if s.conns == nil {
+		s.conns = map[net.Conn]struct{}{}
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *switchboard) remove(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// CutAgents closes the connections of all agents to the leader, and new ones for that long.
+// It returns how many there were.
+func (c *Cluster) CutAgents(d time.Duration) int {
+	s := c.front
+	s.mu.Lock()
+	s.cut = true
+	n := len(s.conns)
+	for conn := range s.conns {
+		_ = conn.Close()
+	}
+	s.mu.Unlock()
+	time.Sleep(d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = false
+	return n
 }

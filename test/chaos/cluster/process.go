@@ -113,26 +113,34 @@ func (p *Process) Stop() {
 	<-p.done
 }
 
-// KillControlPlane kills the process with the API server, etcd, the controllers and the
-// nodes. Up starts it again.
-func (c *Cluster) KillControlPlane() error {
+// controlPlane returns the process with the API server, etcd, the controllers and the nodes.
+func (c *Cluster) controlPlane() (int, error) {
 	data, err := os.ReadFile(filepath.Join(c.state, "process.json"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var p struct {
 		PID int `json:"pid"`
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return err
+		return 0, err
 	}
 	if p.PID <= 1 {
-		return errors.New("no process of the control plane is recorded")
+		return 0, errors.New("no process of the control plane is recorded")
 	}
-	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+	return p.PID, nil
+}
+
+// KillControlPlane kills the process of the control plane. Up starts it again.
+func (c *Cluster) KillControlPlane() error {
+	pid, err := c.controlPlane()
+	if err != nil {
 		return err
 	}
-	for syscall.Kill(p.PID, 0) == nil && !isZombie(p.PID) {
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return err
+	}
+	for syscall.Kill(pid, 0) == nil && !isZombie(pid) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return nil

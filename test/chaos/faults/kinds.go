@@ -25,6 +25,8 @@ var Kinds = []Kind{
 	{"agent", "SIGKILL of an agent", 4, nil, killAgent},
 	{"node", "a node is set DOWN, then resumed", 3, nil, nodeDown},
 	{"database", "SIGKILL of PostgreSQL, which comes back seconds later", 3, hasDatabase, killDatabase},
+	{"disk-full", "no room in the state directory (etcd, accounting) for seconds", 1, hasSmallDisk, fillDisk},
+	{"agents-cut", "the agents' connections to the leader are closed, and new ones for seconds", 3, nil, cutAgents},
 	{"delays", "the API server answers the scheduler late", 2, nil, requests(func(r *rand.Rand) cluster.Trouble {
 		return cluster.Trouble{Delay: time.Duration(r.IntN(1500)) * time.Millisecond}
 	})},
@@ -49,6 +51,8 @@ func loseAnswer(r *rand.Rand) cluster.Trouble {
 func hasStandby(c *cluster.Cluster) bool  { return len(c.Schedulers) > 1 }
 func hasReader(c *cluster.Cluster) bool   { return len(c.Readers) > 0 }
 func hasDatabase(c *cluster.Cluster) bool { return c.Database != nil }
+
+func hasSmallDisk(c *cluster.Cluster) bool { return c.SmallDisk }
 
 // between returns a random duration.
 func between(r *rand.Rand, low, high time.Duration) time.Duration {
@@ -195,4 +199,27 @@ func killDatabase(_ context.Context, c *cluster.Cluster, r *rand.Rand) (string, 
 	}
 	time.Sleep(between(r, 0, 4*time.Second))
 	return "", c.Database.Start()
+}
+
+// fillDisk starts the control plane again if it gave up.
+func fillDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	free, err := c.FillDisk()
+	if err != nil {
+		return "", err
+	}
+	time.Sleep(between(r, time.Second, 5*time.Second))
+	free()
+	target := "survived"
+	if !c.Runs() {
+		target = "the control plane ended"
+		if err := c.Up(ctx); err != nil {
+			return target, err
+		}
+	}
+	return target, whole(ctx, c)
+}
+
+func cutAgents(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	n := c.CutAgents(between(r, 0, 5*time.Second))
+	return fmt.Sprint(n, " connections"), whole(ctx, c)
 }
