@@ -329,7 +329,7 @@ func (c *Cluster) create(ctx context.Context, b *v1alpha1.BatchJob, initial *v1a
 			return nil, false, err
 		}
 	}
-	if err = c.Client.Create(ctx, object); apierrors.IsAlreadyExists(err) {
+	if err = c.CreateObject(ctx, object); apierrors.IsAlreadyExists(err) {
 		object, created = &v1alpha1.BatchJob{}, false
 		err = c.Client.Get(ctx, client.ObjectKeyFromObject(b), object)
 	}
@@ -385,8 +385,8 @@ func (c *Cluster) WriteStatus(ctx context.Context, b *v1alpha1.BatchJob, at time
 	}
 	n := base.DeepCopy()
 	n.Status = status
-	patch := client.MergeFromWithOptions(&base, client.MergeFromWithOptimisticLock{})
-	if err := c.Client.Status().Patch(ctx, n, patch); err != nil {
+	n, err := c.patchStatus(ctx, &base, n)
+	if err != nil {
 		return nil, err
 	}
 	c.ApplyJob(n)

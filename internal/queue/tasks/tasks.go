@@ -188,7 +188,7 @@ func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.Ba
 		return nil, err
 	}
 	name := t.Name
-	err := c.Client.Create(ctx, t)
+	err := c.CreateObject(ctx, t)
 	if apierrors.IsAlreadyExists(err) {
 		t = &v1alpha1.BatchJob{}
 		err = c.Client.Get(ctx, client.ObjectKey{Namespace: whole.Namespace, Name: name}, t)

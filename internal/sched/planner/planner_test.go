@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -279,7 +279,7 @@ func TestAFailedStartIsTriedAgain(t *testing.T) {
 		b := newBench(t)
 		b.hook = func(n int) error {
 			if n < 3 {
-				return errors.New("out of order")
+				return apierrors.NewTooManyRequests("out of order", 0)
 			}
 			return nil
 		}
