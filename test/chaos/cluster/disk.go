@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // stateSize is the size of the file system of the state directory, which a run of hours
@@ -31,7 +32,10 @@ func (c *Cluster) mountState() error {
 		if log, err := os.ReadFile(filepath.Join(c.state, "log")); err == nil {
 			_ = os.WriteFile(filepath.Join(c.Dir, "cluster.log"), log, 0o600)
 		}
-		_ = exec.Command("umount", c.state).Run()
+		// Processes that were just killed may still hold it for a moment.
+		for i := 0; i < 50 && exec.Command("umount", c.state).Run() != nil; i++ {
+			time.Sleep(100 * time.Millisecond)
+		}
 	})
 	return nil
 }

@@ -188,6 +188,8 @@ var cases = []struct {
 
 	{"nothing runs after its end", false, two(marks(ran(1, 0, 2, 3.9)))},
 	{"nothing runs after its end", true, two(marks(ran(1, 0, 2, 9)))},
+	{"nothing runs after its end", false, two(marks(ran(1, 0, 2, 9)), state(0, "TIMEOUT"))},
+	{"nothing runs after its end", true, two(marks(ran(1, 0, 2, 30)), state(0, "TIMEOUT"))},
 
 	{"dependencies hold", false, two(job(1, depends("afterok")))},
 	{"dependencies hold", false, two(job(1, depends("afternotok")), state(0, "FAILED"))},

@@ -30,7 +30,8 @@ func attemptsApart(h *History, report func(string, ...any)) {
 	}
 }
 
-// nothingAfterTheEnd: accounting's end has whole seconds.
+// nothingAfterTheEnd: accounting's end is the moment at which the job was ended, in whole
+// seconds; its processes then have KillWait.
 func nothingAfterTheEnd(h *History, report func(string, ...any)) {
 	attempts := h.attempts()
 	for i := range h.Records {
@@ -39,7 +40,11 @@ func nothingAfterTheEnd(h *History, report func(string, ...any)) {
 			continue
 		}
 		for _, a := range attempts[r.ID] {
-			if a.last.After(r.End.Add(2 * time.Second)) {
+			allowed := 2*time.Second + h.faulty(r.End, a.last)
+			if r.State != "COMPLETED" && r.State != "FAILED" {
+				allowed += KillWait
+			}
+			if a.last.Sub(r.End) > allowed {
 				report("job %d ended at %v, and restart %d ran until %v", r.ID, stamp(r.End), a.Restart, stamp(a.last))
 			}
 		}
