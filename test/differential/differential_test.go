@@ -277,3 +277,34 @@ func TestReport(t *testing.T) {
 		t.Errorf("%s comes first", s[0].signature)
 	}
 }
+
+// Every accepted difference has a row on the page for users, which has at most 20.
+func TestIntendedDifferencesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/what-is-different.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Count(string(page), "\n| ") - 1 // without the header
+	if rows > 20 {
+		t.Errorf("the page has %d rows", rows)
+	}
+	for _, d := range intended {
+		if !strings.Contains(string(page), "\n| "+d.row+" | ") {
+			t.Errorf("the page has no row %q", d.row)
+		}
+	}
+}
+
+func TestIntendedRow(t *testing.T) {
+	for _, c := range []struct{ signature, call, row string }{
+		{"err:  ≠ sbatch: warning: --profile has no effect: x", "sbatch -H --profile task", "Options without effect"},
+		{"show out: NumCPUs=N ≠ NumCPUs=N", "scontrol update 'job={new}' CPUsPerTask=2", "`scontrol update` of a size"},
+		{"show out: NumCPUs=N ≠ NumCPUs=N", "sbatch -H -c2", ""},
+		{"show out: Comment=  ≠ ", "sbatch -H --comment ''", "Wrong values"},
+		{"show out: Comment=V ≠ ", "sbatch -H --comment=abc", ""},
+	} {
+		if got := intendedRow(c.signature, c.call); got != c.row {
+			t.Errorf("%s of %s: %q, want %q", c.signature, c.call, got, c.row)
+		}
+	}
+}

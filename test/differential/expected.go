@@ -2,10 +2,38 @@ package main
 
 import "regexp"
 
-// expected matches the signatures of differences that Berth makes on purpose:
-// docs/what-is-different.md names them. The report lists them behind the others. Accounts
-// and QOS are enforced unless slurm.conf says otherwise.
-var expected = regexp.MustCompile(`has no effect|is not possible here|users are User objects|set KUBECONFIG|` +
-	`out: Partitions=|err:  ≠ .*Invalid (account|qos)`)
+// intended are the differences that Berth makes on purpose, by the row of
+// docs/what-is-different.md that names them. signature matches that of a cause, and call
+// its shortest command line; nil: every one.
+var intended = []struct {
+	row             string
+	signature, call *regexp.Regexp
+}{
+	{"Options without effect", regexp.MustCompile(
+		`has no effect|is not possible here|set KUBECONFIG|is ignored: only an operator|rebooting of nodes`), nil},
+	{"Accounts and users", regexp.MustCompile(
+		`users are User objects|err:  ≠ .*Invalid (account|qos|user name: N)`), nil},
+	{"Binding", regexp.MustCompile(`lacks support for cpu binding`), nil},
+	{"Nodes and daemons", regexp.MustCompile(`out: Partitions=`), nil},
+	{"Arrays", regexp.MustCompile(`ArrayTaskThrottle=N ≠ *$`), nil},
+	{"Wrong values", regexp.MustCompile(`(Comment|Licenses|ReqNodeList|NodeList|Features)=`),
+		regexp.MustCompile(`(?i)=,?( |'|$)|''`)},
+	{"Wrong values", regexp.MustCompile(`Invalid \w+ value`), regexp.MustCompile(`^scontrol update`)},
+	{"`scontrol update` of a size", regexp.MustCompile(
+		`show out: (NumCPUs|NumTasks|NumNodes|MinCPUsNode|TRES|ReqB:S:C:T|Socks/Node)=`),
+		regexp.MustCompile(`^scontrol update`)},
+	{"Several partitions", regexp.MustCompile(`(TimeLimit|EndTime)=`), regexp.MustCompile(`(?i)partition|-p`)},
+	{"Planned starts", regexp.MustCompile(`start=`), regexp.MustCompile(`^squeue`)},
+	{"Planned starts", regexp.MustCompile(`to start at .* to start at `), nil},
+}
 
-func isExpected(signature string) bool { return expected.MatchString(signature) }
+// intendedRow returns the row of the page about a cause, or "" if it is no difference on
+// purpose.
+func intendedRow(signature, call string) string {
+	for _, d := range intended {
+		if d.signature.MatchString(signature) && (d.call == nil || d.call.MatchString(call)) {
+			return d.row
+		}
+	}
+	return ""
+}
