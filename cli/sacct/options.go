@@ -142,7 +142,7 @@ func (o *Options) chooseFields(text string) error {
 func (o *Options) lists(v *option.Values) (err error) {
 	q := &o.query
 	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
-	for _, name := range []string{"accounts", "partition", "qos", "name", "wckeys", "nodelist"} {
+	for _, name := range []string{"accounts", "partition", "qos", "name", "nodelist"} {
 		o.nothing = o.nothing || v.Has(name) && len(v.All(name)) == 0
 	}
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
@@ -317,7 +317,7 @@ func (o *Options) times(v *option.Values) error {
 		name string
 		to   *time.Time
 	}{{"starttime", &start}, {"endtime", &end}} {
-		if !v.Has(x.name) {
+		if v.Get(x.name) == "" {
 			continue
 		}
 		t, err := value.PastInstant(v.Get(x.name), now)
@@ -360,6 +360,7 @@ func (o *Options) times(v *option.Values) error {
 	if !end.IsZero() || !v.Has("jobs") && len(o.query.States) > 0 {
 		o.query.End = until.Unix()
 	}
+	o.untilNow = o.query.End == 0 && !v.Has("jobs")
 	if v.Has("truncate") {
 		o.settings.From, o.settings.To = o.query.Start, until.Unix()
 	}

@@ -2,6 +2,7 @@
 package sacct
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,6 +42,7 @@ type Options struct {
 	part     *part      // of -B or --env-vars; nil: fields
 	flags    []string
 	nothing  bool // a filter is an empty list: no job matches
+	untilNow bool // the time window ends now: no jobs that become eligible later
 }
 
 // New returns the command. connect is called once, after the command line has been
@@ -96,7 +98,7 @@ func run(ctx context.Context, o *Options) error {
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return o.nothing || len(o.reasons) > 0 &&
+		return o.nothing || o.untilNow && r.Eligible > list.Time || len(o.reasons) > 0 &&
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,
@@ -152,6 +154,9 @@ func unknown(list *status.RecordList) error {
 		return slurmerr.New(slurmerr.Refused, "Invalid group id: "+format.Escape(list.UnknownGroups[0]))
 	}
 	if list.UnknownQOS != "" {
+		slices.SortStableFunc(list.QOS, func(a, b string) int { // the QOS that every cluster has is the first
+			return cmp.Compare(format.Digit(a != "normal"), format.Digit(b != "normal"))
+		})
 		e := slurmerr.New(slurmerr.Fatal, "problem processing qos list")
 		e.Before = []string{
 			fmt.Sprintf(

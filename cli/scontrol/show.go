@@ -296,6 +296,9 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	invalid := false // no id, although a word is there
 	switch {
 	case isStep:
+		if name := id[len(job)+1:]; name != "" && (name[0] < '0' || name[0] > '9') {
+			id = job + ".0" // as Slurm reads a name, also that of the batch step
+		}
 		f.IDs = []string{id}
 	case id != "":
 		f.Jobs = []string{id}

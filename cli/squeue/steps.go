@@ -26,6 +26,7 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	text := v.Get("steps")
 	if text == "" && len(*rest) > 0 {
 		text, *rest = (*rest)[0], (*rest)[1:]
+		o.filter.nothing = o.filter.nothing || strings.Trim(text, ",") == ""
 	}
 	for _, id := range value.SplitJobs(text) {
 		if job, name, _ := strings.Cut(id, "."); stepID.MatchString(job+".0") && name != "" &&

@@ -22,6 +22,8 @@ var intended = []struct {
 	{"`scontrol update` of a size", regexp.MustCompile(
 		`show out: (NumCPUs|NumTasks|NumNodes|MinCPUsNode|TRES|ReqB:S:C:T|Socks/Node)=`),
 		regexp.MustCompile(`^scontrol update`)},
+	{"`scontrol update` of a size", regexp.MustCompile(
+		`Requested (node|partition) configuration (is )?not available`), regexp.MustCompile(`^scontrol update`)},
 	{"Several partitions", regexp.MustCompile(`(TimeLimit|EndTime)=`), regexp.MustCompile(`(?i)partition|-p`)},
 	{"Planned starts", regexp.MustCompile(`start=`), regexp.MustCompile(`^squeue`)},
 	{"Planned starts", regexp.MustCompile(`to start at .* to start at `), nil},

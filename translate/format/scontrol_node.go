@@ -29,7 +29,7 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	r.line(pair("Gres", orNull(n.GRES)))
 	if s.Details {
 		r.line("GresDrain=N/A")
-		r.line(pair("GresUsed", orNull(n.GRESUsed)))
+		r.line(pair("GresUsed", orNull(usedGRES(n))))
 	}
 	address := []string{pair("NodeAddr", orNull(n.Address)), pair("NodeHostName", cmp.Or(n.Host, n.Name))}
 	if n.Port != 0 {
@@ -98,4 +98,21 @@ func tres(cpus, mib int64) string {
 		return ""
 	}
 	return "cpu=" + itoa(cpus) + ",mem=" + itoa(mib) + "M,billing=" + itoa(cpus)
+}
+
+// usedGRES returns the generic resources of a node that are in use, with a count of zero
+// for each if none is.
+func usedGRES(n *status.Node) string {
+	if n.GRESUsed != "" || n.GRES == "" {
+		return n.GRESUsed
+	}
+	var out []string
+	for item := range strings.SplitSeq(n.GRES, ",") {
+		name := item
+		if i := strings.LastIndexByte(item, ':'); i > 0 {
+			name = item[:i]
+		}
+		out = append(out, name+":0(IDX:N/A)")
+	}
+	return strings.Join(out, ",")
 }

@@ -31,7 +31,7 @@ func checkGPUCounts(p *Parsed) error {
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
 	for _, c := range counts {
 		if text := c.contradiction(s, p.Has("ntasks"), tasksImplied); text != "" {
-			return badGPUs(text)
+			return p.refuseLater(badGPUs(text))
 		}
 	}
 	return nil

@@ -77,9 +77,9 @@ var jobSettings = map[string]jobSetting{
 	"reqnodes":    asSubmission(setNodeCount),
 	"numcpus":     asSubmission(setNumCPUs),
 	"mincpus":     asSubmission(countSetter("MinCPUs", func(s *job.Shape) *int32 { return &s.MinCPUs })),
-	"reqsockets":  asSubmission(countSetter("ReqSockets", func(s *job.Shape) *int32 { return &s.SocketsPerNode })),
-	"reqcores":    asSubmission(countSetter("ReqCores", func(s *job.Shape) *int32 { return &s.CoresPerSocket })),
-	"reqthreads":  asSubmission(countSetter("ReqThreads", func(s *job.Shape) *int32 { return &s.ThreadsPerCore })),
+	"reqsockets":  whilePending(countSetter("ReqSockets", func(s *job.Shape) *int32 { return &s.SocketsPerNode })),
+	"reqcores":    whilePending(countSetter("ReqCores", func(s *job.Shape) *int32 { return &s.CoresPerSocket })),
+	"reqthreads":  whilePending(countSetter("ReqThreads", func(s *job.Shape) *int32 { return &s.ThreadsPerCore })),
 	"numtasks":    asSubmission(setTasks),
 	"reqprocs":    asSubmission(setTasks),
 	"cpuspertask": asSubmission(countSetter("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })),
@@ -261,6 +261,9 @@ func setLicenses(c *jobChange, v string) error {
 // other job accepts it without effect.
 func setThrottle(c *jobChange, v string) error {
 	n, err := value.CountOrZero(v)
+	if err != nil && strings.HasPrefix(v, "-") {
+		return malformed("Invalid ArrayTaskThrottle value")
+	}
 	if err != nil {
 		return invalidValue("ArrayTaskThrottle", v)
 	}

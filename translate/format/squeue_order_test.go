@@ -1,0 +1,50 @@
+package format
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// The orders of squeue -S of a real Slurm 22.05.8 for the same jobs.
+func TestOrdersOfASlurm(t *testing.T) {
+	jobs := []status.Job{
+		{ID: 1, Name: "run", State: "RUNNING", NodeList: "n1", Start: 10, TimeLimit: 600, Priority: 261},
+		{ID: 2, Name: "held", State: "PENDING", Priority: 0, TimeLimit: -1},
+		{ID: 3, Name: "wait", State: "PENDING", Priority: 258, TimeLimit: -1, Start: 5000000},
+		{ID: 4, Name: "array", State: "PENDING", Priority: 0, TimeLimit: -1},
+		{ID: 5, Name: "other", State: "PENDING", Priority: 0, TimeLimit: -1},
+		{ID: 6, Name: "run2", State: "RUNNING", NodeList: "n2", Start: 20, TimeLimit: 600, Priority: 258},
+		{ID: 7, Name: "run4", State: "RUNNING", NodeList: "n3", Start: 21, TimeLimit: 500, Priority: 258},
+	}
+	for order, want := range map[string]string{
+		"N":  "run run2 run4 held array other wait",
+		"-N": "wait other array held run4 run2 run",
+		"e":  "other array held run4 run run2 wait",
+		"-e": "wait run2 run run4 other array held",
+		"S":  "run run2 run4 wait held array other",
+		"-S": "wait run4 run2 run held array other",
+		"n":  "run wait run2 run4 other array held",
+	} {
+		var got []string
+		for _, j := range SortJobs(jobs, order) {
+			got = append(got, j.Name)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("-S %s: %s, want %s", order, s, want)
+		}
+	}
+}
+
+func TestUsedGRES(t *testing.T) {
+	for _, c := range []struct{ gres, used, want string }{
+		{"gpu:tesla:2", "", "gpu:tesla:0(IDX:N/A)"},
+		{"gpu:tesla:2", "gpu:tesla:1(IDX:0)", "gpu:tesla:1(IDX:0)"},
+		{"", "", ""},
+	} {
+		if got := usedGRES(&status.Node{GRES: c.gres, GRESUsed: c.used}); got != c.want {
+			t.Errorf("%q %q: %q, want %q", c.gres, c.used, got, c.want)
+		}
+	}
+}
