@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestChaos is the short form of make chaos: two users for 45 s, and a fault about every 5 s.
+// TestChaos is the short form of make chaos: two users for 40 s, and a fault about every 5 s.
 // BERTH_TEST_SEED repeats a run.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
@@ -28,7 +28,7 @@ func TestChaos(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := &options{bin: bin, seed: seed, duration: 45 * time.Second, pause: 5 * time.Second, nodes: 3, users: 2,
+	o := &options{bin: bin, seed: seed, duration: 40 * time.Second, pause: 5 * time.Second, nodes: 3, users: 2,
 		think: 500 * time.Millisecond, standby: true}
 	plan, err := o.faults()
 	if err != nil {

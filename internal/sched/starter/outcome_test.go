@@ -52,7 +52,7 @@ func TestAPlacementWhoseAnswerIsLostCounts(t *testing.T) {
 			c.ApplyJob(b)
 			known, _ := c.Job(5)
 			p := Placement{Job: known, Partition: "main",
-				Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2, CPUIDs: "0-1"}}}}
+				Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2}}}}
 			if err := New(c, nil, time.Now).Place(t.Context(), p); err != nil {
 				t.Errorf("%s, done %v: %v", name, done, err)
 			}
@@ -67,8 +67,8 @@ func TestAPlacementWhoseAnswerIsLostCounts(t *testing.T) {
 func TestAJobThatChangedMeanwhileIsPlannedAgain(t *testing.T) {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "j", UID: "j"},
 		Spec: v1alpha1.BatchJobSpec{JobID: 5}}
-	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string, o client.Object,
-		_ client.Patch, _ ...client.SubResourcePatchOption) error {
+	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string,
+		o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
 		other := &v1alpha1.BatchJob{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), other); err != nil {
 			return err

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
@@ -24,7 +23,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/test/chaos/history"
 )
 
@@ -304,18 +302,3 @@ func digest(text string, bytes int) string {
 
 // KillPID kills one process.
 func KillPID(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
-
-// JobsOn returns how many pods of jobs are on the node.
-func (c *Cluster) JobsOn(ctx context.Context, node string) (int, error) {
-	pods := &corev1.PodList{}
-	if err := c.Client.List(ctx, pods, client.HasLabels{wire.LabelJobID}); err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, p := range pods.Items {
-		if p.Spec.NodeName == node {
-			n++
-		}
-	}
-	return n, nil
-}

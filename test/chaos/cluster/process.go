@@ -27,7 +27,6 @@ type Process struct {
 	stopped bool
 	held    time.Time // it is not started again before
 	done    chan struct{}
-	Starts  int
 }
 
 // run starts the process and keeps it running.
@@ -73,7 +72,6 @@ func (p *Process) start() error {
 	defer log.Close()
 	p.cmd = exec.Command(p.path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.Starts++
 	return p.cmd.Start()
 }
 
