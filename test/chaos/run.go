@@ -253,19 +253,19 @@ func (l *lines) Write(b []byte) (int, error) {
 // the cluster was whole and until the next job started.
 func recoveries(out io.Writer, h *history.History) {
 	for _, k := range faults.Kinds {
-		var whole, next []time.Duration
+		var whole, placed, started []time.Duration
 		for _, f := range h.Faults {
 			if f.Kind != k.Name {
 				continue
 			}
 			whole = append(whole, f.End.Sub(f.Begin))
-			if d, ok := history.NextStart(h, f.Begin); ok {
-				next = append(next, d)
+			if p, s, ok := history.NextStart(h, f.Begin); ok {
+				placed, started = append(placed, p), append(started, s)
 			}
 		}
 		if len(whole) > 0 {
-			fmt.Fprintf(out, "%-14s %4d times; whole again after %v; next placement after %v\n", k.Name, len(whole),
-				summary(whole), summary(next))
+			fmt.Fprintf(out, "%-14s %4d times; whole again after %v; next placement after %v, next start after %v\n",
+				k.Name, len(whole), summary(whole), summary(placed), summary(started))
 		}
 	}
 }

@@ -327,3 +327,14 @@ func TestARightHistoryBreaksNoPromise(t *testing.T) {
 		}
 	}
 }
+
+func TestNextStart(t *testing.T) {
+	h := two()
+	h.Placements = []Placement{{Job: 1, At: at(1.5)}, {Job: 2, At: at(3.5)}}
+	if placed, started, ok := NextStart(h, at(2.5)); placed != time.Second || started != 1500*time.Millisecond || !ok {
+		t.Errorf("placed after %v, started after %v, %v", placed, started, ok)
+	}
+	if _, _, ok := NextStart(h, at(4)); ok {
+		t.Error("a job started after the last one")
+	}
+}

@@ -314,13 +314,29 @@ func (h *History) disturbed(from, to time.Time) bool {
 	return slices.ContainsFunc(h.Faults, func(f Fault) bool { return !f.Begin.After(to) && !f.End.Before(from) })
 }
 
-// NextStart returns how long after the time the next job was placed; false: none was.
-func NextStart(h *History, after time.Time) (time.Duration, bool) {
-	var next time.Time
+// NextStart returns how long after the time the next job was placed, and how long until a
+// job that was placed later than that wrote its first line; false: none did.
+func NextStart(h *History, after time.Time) (placed, started time.Duration, ok bool) {
+	var place, start time.Time
+	later := map[int64]time.Time{}
 	for _, p := range h.Placements {
-		if p.At.After(after) && (next.IsZero() || p.At.Before(next)) {
-			next = p.At
+		if p.At.After(after) {
+			later[p.Job] = p.At
+			place = first(place, p.At)
 		}
 	}
-	return next.Sub(after), !next.IsZero()
+	for _, m := range h.Marks {
+		if at, ok := later[m.Job]; ok && m.Kind == "start" && m.At.After(at) {
+			start = first(start, m.At)
+		}
+	}
+	return place.Sub(after), start.Sub(after), !place.IsZero() && !start.IsZero()
+}
+
+// first returns the earlier of two times; zero is none.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
