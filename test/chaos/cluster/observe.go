@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,21 +144,23 @@ func (c *Cluster) Records(ctx context.Context, ids []int64) ([]history.Record, e
 	if err != nil {
 		return nil, err
 	}
-	listed := map[int64]bool{}
-	for _, r := range all {
-		listed[r.ID], listed[r.Array] = true, true
+	listed := map[string]bool{}
+	key := func(r *history.Record) string { return fmt.Sprint(r.ID, r.Array, r.Tasks) }
+	for i := range all {
+		listed[key(&all[i])] = true
 	}
-	var missing []string
-	for _, id := range ids {
-		if !listed[id] {
-			missing = append(missing, strconv.FormatInt(id, 10))
+	for chunk := range slices.Chunk(ids, 200) {
+		texts := make([]string, len(chunk))
+		for i, id := range chunk {
+			texts[i] = strconv.FormatInt(id, 10)
 		}
+		more, err := c.sacct(ctx, "-j", strings.Join(texts, ","))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(more, func(r history.Record) bool { return listed[key(&r)] })...)
 	}
-	if len(missing) == 0 {
-		return all, nil
-	}
-	more, err := c.sacct(ctx, "-j", strings.Join(missing, ","))
-	return append(all, more...), err
+	return all, nil
 }
 
 func (c *Cluster) sacct(ctx context.Context, args ...string) ([]history.Record, error) {

@@ -26,6 +26,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	stopped bool
 	held    time.Time // it is not started again before
+	began   time.Time // when it was started last
 	done    chan struct{}
 }
 
@@ -72,7 +73,19 @@ func (p *Process) start() error {
 	defer log.Close()
 	p.cmd = exec.Command(p.path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.began = time.Now()
 	return p.cmd.Start()
+}
+
+// settled is how long a standby takes to follow the leader.
+const settled = 2 * time.Second
+
+// Settled reports whether the process has run for long enough to replace a leader.
+func (p *Process) Settled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	return now.After(p.held) && now.Sub(p.began) > settled
 }
 
 // identity is a part of the process' name in the lease.

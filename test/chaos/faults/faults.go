@@ -20,7 +20,8 @@ type Kind struct {
 	Name, Text string
 	// weight is how often it is chosen, relative to the others.
 	weight int
-	// possible reports whether the cluster can have it; nil: every cluster.
+	// possible reports whether the cluster can have it, and may wait until it can; nil:
+	// every cluster, at any time.
 	possible func(*cluster.Cluster) bool
 	// inject makes the fault, and returns when the cluster is whole again, with what it
 	// hit.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ const patience = 2 * time.Minute
 
 // Kinds lists them all, those first that are most likely to do harm.
 var Kinds = []Kind{
-	{"leader", "SIGKILL of the scheduler that leads", 6, nil, killLeader},
+	{"leader", "SIGKILL of the scheduler that leads", 6, standbyReady, killLeader},
 	{"standby", "SIGKILL of the scheduler that waits to lead", 1, hasStandby, killStandby},
 	{"both", "SIGKILL of both schedulers", 1, hasStandby, killBoth},
 	{"reader", "SIGKILL of the process that answers queries", 2, hasReader, killReader},
@@ -77,7 +78,17 @@ func whole(ctx context.Context, c *cluster.Cluster) error {
 	}
 }
 
-// killLeader keeps the process away until the standby leads, if there is one.
+// standbyReady waits until the standby follows the leader, if there is one.
+func standbyReady(c *cluster.Cluster) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if !slices.ContainsFunc(c.Schedulers, func(p *cluster.Process) bool { return !p.Settled() }) {
+			break
+		}
+	}
+	return true
+}
+
+// killLeader kills the leader alone; "both" leaves no standby.
 func killLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 	p, err := leader(ctx, c)
 	if err != nil {
@@ -85,7 +96,7 @@ func killLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, 
 	}
 	away := between(r, 0, 3*time.Second)
 	if hasStandby(c) && r.IntN(2) == 0 {
-		away = 20 * time.Second
+		away = 8 * time.Second
 	}
 	if err := p.Kill(away); err != nil {
 		return p.Name, err
