@@ -78,7 +78,7 @@ func (p *Process) start() error {
 }
 
 // settled is how long a standby takes to follow the leader.
-const settled = 2 * time.Second
+const settled = 5 * time.Second
 
 // Settled reports whether the process has run for long enough to replace a leader.
 func (p *Process) Settled() bool {
