@@ -321,11 +321,12 @@ func (c *jobChange) dependsOnJob(id int64, independent map[int64]bool) bool {
 func notSupported(*jobChange, string) error { return refusal.NotSupported }
 
 func refuseThreadSpec(c *jobChange, v string) error {
-	if !c.Operator {
-		return refusal.AccessDenied
-	}
-	if _, err := value.CountOrZero(v); err != nil {
+	n, err := strconv.ParseInt(v, 10, 32)
+	switch {
+	case err != nil, n < 0 && c.Operator:
 		return invalidValue("ThreadSpec", v)
+	case !c.Operator:
+		return refusal.AccessDenied
 	}
 	return refusal.NotSupported
 }
