@@ -1,40 +1,57 @@
 package control
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
-// locks are mutexes by number, created on demand.
+// locks are locks by number, created on demand.
 type locks struct {
 	mu   sync.Mutex
 	held map[int64]*lock
 }
 
 type lock struct {
-	sync.Mutex
-	users int
+	holder chan struct{} // has an element while somebody holds the lock
+	users  int           // who hold it or wait for it
 }
 
 // LockArray locks the array in this process: only the caller may split tasks off it, or
-// remove tasks that are not split off. unlock releases it.
-func (c *Cluster) LockArray(id int64) (unlock func()) {
-	l := &c.arrays
+// remove tasks that are not split off. unlock releases it. The error is that of ctx,
+// which ended while another caller held the lock.
+func (c *Cluster) LockArray(ctx context.Context, id int64) (unlock func(), err error) {
+	x := c.arrays.enter(id)
+	select {
+	case x.holder <- struct{}{}:
+		return func() {
+			<-x.holder
+			c.arrays.leave(id, x)
+		}, nil
+	case <-ctx.Done():
+		c.arrays.leave(id, x)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *locks) enter(id int64) *lock {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.held == nil {
 		l.held = map[int64]*lock{}
 	}
 	x := l.held[id]
 	if x == nil {
-		x = &lock{}
+		x = &lock{holder: make(chan struct{}, 1)}
 		l.held[id] = x
 	}
 	x.users++
-	l.mu.Unlock()
-	x.Lock()
-	return func() {
-		x.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if x.users--; x.users == 0 {
-			delete(l.held, id)
-		}
+	return x
+}
+
+func (l *locks) leave(id int64, x *lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if x.users--; x.users == 0 {
+		delete(l.held, id)
 	}
 }

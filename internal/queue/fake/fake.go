@@ -22,8 +22,12 @@ import (
 // Cluster returns empty stores and a client with the objects; hooks intercept the
 // client's calls.
 func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster {
-	c := fake.NewClientBuilder().WithScheme(control.NewScheme()).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build()
+	return Stores(fake.NewClientBuilder().WithScheme(control.NewScheme()).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build())
+}
+
+// Stores returns empty stores and the client.
+func Stores(c client.Client) *control.Cluster {
 	byName := func(o client.Object) string { return o.GetName() }
 	return &control.Cluster{
 		Client:     c,

@@ -28,7 +28,11 @@ func willRequeue(b *v1alpha1.BatchJob) bool {
 // cancel requests the cancellation of a job.
 func (s *Service) cancel(ctx context.Context, c *directory.Caller, row *table.Row) error {
 	if row.ArrayJobID == row.ID {
-		defer s.Cluster.LockArray(row.ID)() // no task is split off meanwhile
+		unlock, err := s.Cluster.LockArray(ctx, row.ID) // no task is split off meanwhile
+		if err != nil {
+			return err
+		}
+		defer unlock()
 	}
 	b, err := s.Job(c, row, status.OpCancel)
 	switch {

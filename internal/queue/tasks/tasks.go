@@ -46,7 +46,11 @@ const recordAfter = 64
 // before, do not. It may be nil.
 func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32,
 	initial map[int32]*v1alpha1.BatchJobStatus) ([]*v1alpha1.BatchJob, error) {
-	defer c.LockArray(arrayJobID)()
+	unlock, err := c.LockArray(ctx, arrayJobID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	whole, rest, err := waiting(c, arrayJobID)
 	if err != nil {
 		return nil, err
@@ -101,7 +105,11 @@ func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1
 // number of tasks that remain; if it is 0, nothing was written, because the array as a
 // whole has to be cancelled.
 func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) (left int, err error) {
-	defer c.LockArray(arrayJobID)()
+	unlock, err := c.LockArray(ctx, arrayJobID)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
 	_, rest, err := waiting(c, arrayJobID)
 	if err != nil {
 		return 0, err
@@ -271,7 +279,11 @@ func refresh(ctx context.Context, c *control.Cluster, b *v1alpha1.BatchJob) erro
 // the whole array.
 func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) error {
 	id := task.Spec.Origin.JobID
-	defer c.LockArray(id)()
+	unlock, err := c.LockArray(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	b, ok := c.Job(id)
 	if !ok || b.Spec.Job.Array == nil {
 		return nil
@@ -281,7 +293,7 @@ func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) er
 		(!array.Whole(b) || !array.Parse(s.Pending).Has(task.Spec.Task.Index)) {
 		return nil
 	}
-	_, err := record(ctx, c, id, func(s *v1alpha1.ArrayStatus) {
+	_, err = record(ctx, c, id, func(s *v1alpha1.ArrayStatus) {
 		if s.Failed = s.Failed || failed; s.Own == nil {
 			s.Pending = array.Rest(b, append(c.SplitOff(id), task)).String()
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"syscall"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +87,8 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 		return true, nil
 	case CleanUp:
 		return len(a.Deletions) == 0, k.cleanUp(ctx, b, a.Deletions)
+	case ReadPods:
+		return true, k.readPods(ctx, b)
 	case DeletePods:
 		return false, k.deletePods(ctx, a.Deletions)
 	case Finish, Requeue:
@@ -148,6 +152,24 @@ func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []PodDe
 		return err
 	}
 	k.noteProgress(b, func(m *Progress) { m.CleanedUp = true })
+	return nil
+}
+
+// readPods reads the pods of the job's attempt from the API server into the store.
+func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
+	h := podsOf(b)
+	var list corev1.PodList
+	err := k.Cluster.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingLabels{
+		wire.LabelJobID: strconv.FormatInt(h.JobID, 10), wire.LabelAttempt: strconv.Itoa(int(h.Attempt)),
+	})
+	if err != nil {
+		return fmt.Errorf("reading the pods of job %d: %w", b.Spec.JobID, err)
+	}
+	for i := range list.Items {
+		list.Items[i].ManagedFields = nil
+		k.Cluster.Pods.Apply(&list.Items[i])
+	}
+	k.noteProgress(b, func(m *Progress) { m.PodsRead = true })
 	return nil
 }
 

@@ -85,6 +85,7 @@ type Progress struct {
 	Terminated bool
 	Warned     bool // of its preemption
 	CleanedUp  bool
+	PodsRead   bool // from the API server: a pod that is not known now does not exist
 	// Failures counts consecutive starts that failed.
 	Failures int
 }
@@ -111,6 +112,7 @@ const (
 	CancelParts                 // cancel the jobs that were split off a cancelled job
 	MarkRunning                 // all pods of a workload are bound: it runs
 	WriteAssumed                // write the assumed status
+	ReadPods                    // read the job's pods: some are not known, and the watch may be late
 	DeletePods                  // delete pods without which the job continues
 	WaitStart                   // wait until the objects may be created
 	CreateObject                // create the object of a job that is only in memory

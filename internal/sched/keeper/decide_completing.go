@@ -19,6 +19,9 @@ const killMargin = 5 * time.Second
 func (f *Facts) completing() Action {
 	live := f.livePods()
 	if !f.Progress.CleanedUp {
+		if f.missesPods() {
+			return Action{Kind: ReadPods}
+		}
 		if due := f.killDue(); f.batchHostAlive() && f.Now.Before(due) {
 			if !f.Progress.Terminated {
 				return Action{

@@ -48,6 +48,9 @@ func (f *Facts) running() Action {
 			}
 			break
 		}
+		if pods[i] == nil && !f.Progress.PodsRead {
+			return Action{Kind: ReadPods}
+		}
 		if why := f.nodeFailure(i, pods[i]); why != "" {
 			return f.nodeFailed(why)
 		}
@@ -185,6 +188,13 @@ func (f *Facts) attemptPods() []*corev1.Pod {
 		}
 	}
 	return out
+}
+
+// missesPods reports whether pods are not known in which the job has run. Agents report
+// by themselves, so a job can run before the watch has delivered its pods.
+func (f *Facts) missesPods() bool {
+	a := f.Job.Status.Allocation
+	return !f.Progress.PodsRead && a != nil && a.Nodes[0].Address != "" && len(f.podsByIndex()) < len(a.Nodes)
 }
 
 // podsByIndex returns the pods of the present attempt by their index in the job.

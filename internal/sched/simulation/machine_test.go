@@ -1,0 +1,461 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/keeper"
+	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// cpusOfNode is the number of CPUs of each node.
+const cpusOfNode = 4
+
+// node returns the object of a node.
+func node(i int, ready bool) *corev1.Node {
+	status := corev1.ConditionTrue
+	if !ready {
+		status = corev1.ConditionUnknown // as the node lifecycle controller writes
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), UID: "uid-" + "node"},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{
+				"cpu": *resource.NewQuantity(cpusOfNode, resource.DecimalSI), "memory": resource.MustParse("4000Mi"),
+			},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
+		},
+	}
+}
+
+func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
+
+// runKey names an attempt of a job.
+type runKey struct {
+	job     int64
+	attempt int32
+}
+
+func (k runKey) String() string { return fmt.Sprintf("%d-%d", k.job, k.attempt) }
+
+func (k runKey) labels() map[string]string {
+	return map[string]string{
+		wire.LabelJobID: strconv.FormatInt(k.job, 10), wire.LabelAttempt: strconv.Itoa(int(k.attempt)),
+	}
+}
+
+func runOf(o client.Object) runKey {
+	id, err := strconv.ParseInt(o.GetLabels()[wire.LabelJobID], 10, 64)
+	attempt, err2 := strconv.ParseInt(o.GetLabels()[wire.LabelAttempt], 10, 32)
+	if errors.Join(err, err2) != nil {
+		panic(err) // build wrote them
+	}
+	return runKey{id, int32(attempt)}
+}
+
+// machine are JobSet's controller, kube-scheduler, the kubelets and the agents.
+type machine struct {
+	sim     *simulation
+	created map[string]bool // names of the pods that were created
+	lost    map[string]time.Time
+	agents  map[runKey]*agents
+}
+
+// agents are those of the pods of an attempt, and its script.
+type agents struct {
+	mu      sync.Mutex
+	asking  bool               // GangReady or Report is called
+	welcome *v1alpha1.BatchJob // the answer to GangReady
+	refused bool               // the attempt is over: the agents exit
+	acked   bool               // the report is accepted
+
+	started, ended bool
+	terminated     bool
+	due            time.Time // when the script ends
+	status, signal int32
+}
+
+func newMachine(s *simulation) machine {
+	return machine{sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, agents: map[runKey]*agents{}}
+}
+
+func (m *machine) agentsOf(k runKey) *agents {
+	if m.agents[k] == nil {
+		m.agents[k] = &agents{}
+	}
+	return m.agents[k]
+}
+
+// choices returns what the parts of the cluster can do next.
+func (m *machine) choices() (all []choice) {
+	add := func(name string, do func()) { all = append(all, choice{name, 5, do}) }
+	pods := map[runKey][]*corev1.Pod{}
+	sets := map[runKey]bool{}
+	for _, o := range m.sim.api.list(kindPod) {
+		p := o.(*corev1.Pod) //nolint:forcetypeassert // of that kind
+		pods[runOf(p)] = append(pods[runOf(p)], p)
+	}
+	for _, o := range m.sim.api.list(kindJobSet) {
+		k := runOf(o)
+		sets[k] = true
+		n, err := strconv.Atoi(o.GetAnnotations()[nodesAnnotation])
+		if err != nil {
+			panic(err) // build wrote it
+		}
+		for i := range n {
+			if name := podName(k, i); !m.created[name] {
+				add("create pod "+name, func() { m.createPod(o.(*jobset.JobSet), k, i) })
+			}
+		}
+		if place := m.places(k, pods[k], n); place != nil {
+			add("bind "+k.String(), func() { m.bind(pods[k], place) })
+		}
+		if m.gangComplete(pods[k], n) {
+			m.agentChoices(k, pods[k], add)
+		}
+	}
+	for _, o := range m.sim.api.list(kindPod) {
+		m.podChoices(o.(*corev1.Pod), sets, add)
+	}
+	for _, name := range m.lostNodes() {
+		if !time.Now().Before(m.lost[name]) {
+			add("node "+name+" returns", func() { m.restore(name) })
+		}
+	}
+	return append(all, m.orphanChoices()...)
+}
+
+func podName(k runKey, i int) string { return fmt.Sprintf("job-%s-%d", k, i) }
+
+func indexOf(p *corev1.Pod) int {
+	i, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
+	if err != nil {
+		panic(err) // createPod wrote it
+	}
+	return i
+}
+
+func (m *machine) createPod(set *jobset.JobSet, k runKey, i int) {
+	m.created[podName(k, i)] = true
+	_, err := m.sim.api.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: podName(k, i), Labels: k.labels(),
+			Annotations: map[string]string{
+				wire.AnnotationNodeOffset: "0", batchv1.JobCompletionIndexAnnotation: strconv.Itoa(i),
+			},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	})
+	if err != nil {
+		panic(err) // the name is new
+	}
+}
+
+// places returns the node of each pod if all can be bound now, as Berth's plugin of
+// kube-scheduler decides.
+func (m *machine) places(k runKey, pods []*corev1.Pod, n int) []string {
+	leader := m.sim.leader
+	if leader == nil || len(pods) != n {
+		return nil
+	}
+	nodes := make([]string, n)
+	for i, p := range pods {
+		if p.Spec.NodeName != "" || p.DeletionTimestamp != nil {
+			return nil
+		}
+		name, _, ok := leader.placements.Place(p.Namespace, k.job, k.attempt, indexOf(p))
+		if !ok {
+			return nil
+		}
+		nodes[i] = name
+	}
+	return nodes
+}
+
+func (m *machine) bind(pods []*corev1.Pod, nodes []string) {
+	for i, p := range pods {
+		n := p.DeepCopy()
+		n.Spec.NodeName = nodes[i]
+		m.sim.api.put(n)
+	}
+}
+
+// isLost reports whether the node does not respond.
+func (m *machine) isLost(name string) bool { _, lost := m.lost[name]; return lost }
+
+// nextDue returns the time until the next script ends or the next node returns, at most
+// an hour.
+func (m *machine) nextDue() time.Duration {
+	d := time.Hour
+	for _, at := range m.lost {
+		d = min(d, time.Until(at))
+	}
+	for _, x := range m.sim.truth.parts() {
+		if a := m.agentsOf(x.run); a.started && !a.ended && time.Until(a.due) > 0 {
+			d = min(d, time.Until(a.due))
+		}
+	}
+	return d
+}
+
+// podChoices are what the garbage collector and the pod's kubelet can do.
+func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(string, func())) {
+	k := runOf(p)
+	a := m.agentsOf(k)
+	deleting := p.DeletionTimestamp != nil
+	if !sets[k] && !deleting {
+		add("collect "+p.Name, func() { _ = m.sim.api.delete(keyOf(p), client.DeleteOptions{}) })
+	}
+	if p.Spec.NodeName == "" || m.isLost(p.Spec.NodeName) {
+		return
+	}
+	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	switch {
+	case deleting:
+		add("end "+p.Name, func() { m.stop(p); m.sim.api.remove(keyOf(p)) })
+	case p.Status.Phase == corev1.PodPending:
+		add("run "+p.Name, func() { m.setPhase(p, corev1.PodRunning) })
+	case over:
+	case a.acked:
+		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodSucceeded) })
+	case a.refused:
+		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodFailed) })
+	}
+}
+
+func (m *machine) setPhase(p *corev1.Pod, phase corev1.PodPhase) {
+	n := p.DeepCopy()
+	n.Status.Phase = phase
+	m.sim.api.put(n)
+}
+
+// stop ends what runs in a pod.
+func (m *machine) stop(p *corev1.Pod) {
+	k := runOf(p)
+	a := m.agentsOf(k)
+	if indexOf(p) == 0 && a.started && !a.ended {
+		a.ended, a.signal = true, 15
+		m.sim.truth.scriptEnded(k)
+	}
+	m.sim.truth.podEnded(k, p.Spec.NodeName)
+}
+
+// gangComplete reports whether an agent runs in each pod and can reach the others.
+func (m *machine) gangComplete(pods []*corev1.Pod, n int) bool {
+	if len(pods) != n {
+		return false
+	}
+	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || m.isLost(p.Spec.NodeName)
+	})
+}
+
+// agentChoices are what the agents of a complete gang can do.
+func (m *machine) agentChoices(k runKey, pods []*corev1.Pod, add func(string, func())) {
+	a := m.agentsOf(k)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	leader := m.sim.leader
+	switch {
+	case a.asking || a.refused || a.acked:
+	case a.started && !a.ended:
+		if !time.Now().Before(a.due) {
+			add("script of "+k.String()+" ends", func() { a.ended = true; m.sim.truth.scriptEnded(k) })
+		}
+	case a.welcome != nil && !a.started:
+		add("start script of "+k.String(), func() { m.startScript(k, a) })
+	case leader == nil:
+	case !a.started:
+		addresses := make([]string, len(pods))
+		for _, p := range pods {
+			addresses[indexOf(p)] = p.Spec.NodeName + ":1"
+		}
+		add("hello of "+k.String(), func() { a.hello(leader, k, addresses) })
+	default:
+		add("report of "+k.String(), func() { a.report(leader, k) })
+	}
+}
+
+func (a *agents) hello(p *process, k runKey, addresses []string) {
+	a.asking = true
+	p.running.Go(func() {
+		b, err := p.keep.GangReady(p.ctx, k.job, k.attempt, addresses)
+		defer p.sim.wakeUp()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asking = false
+		switch {
+		case p.ctx.Err() != nil: // the connection broke: the agents try again
+		case errors.Is(err, keeper.ErrNotCurrent):
+			a.refused = true
+		case err == nil:
+			a.welcome = b
+		}
+	})
+}
+
+func (a *agents) report(p *process, k runKey) {
+	a.asking = true
+	r := wire.Report{JobID: k.job, Attempt: k.attempt, Kind: wire.ReportEnded, Status: a.status, Signal: a.signal}
+	p.running.Go(func() {
+		err := p.keep.Report(p.ctx, k.job, k.attempt, r)
+		defer p.sim.wakeUp()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.asking = false
+		if p.ctx.Err() == nil && (err == nil || errors.Is(err, keeper.ErrNotCurrent)) {
+			a.acked = true
+		}
+	})
+}
+
+// startScript starts the script on the CPUs that the welcome names.
+func (m *machine) startScript(k runKey, a *agents) {
+	cpus := map[string]backfill.CPUSet{}
+	for i := range a.welcome.Status.Allocation.Nodes {
+		n := &a.welcome.Status.Allocation.Nodes[i]
+		set, err := backfill.ParseCPUSet(n.CPUIDs)
+		if err != nil {
+			m.sim.truth.violate("job %s was allocated CPUs %q", k, n.CPUIDs)
+		}
+		cpus[starter.NodeObject(n)] = set
+	}
+	a.started = true
+	a.due = time.Now().Add(m.sim.between(0, 4*time.Minute))
+	if m.sim.chance(6) { // it runs into its time limit
+		a.due = time.Now().Add(24 * time.Hour)
+	}
+	if m.sim.chance(4) {
+		a.status = 1
+	}
+	m.sim.truth.scriptStarted(k, a.welcome, cpus)
+}
+
+// commandChoices are the arrivals of commands at their agents.
+func (m *machine) commandChoices(p *process, commands []command) (all []choice) {
+	for i, c := range commands {
+		a := m.agentsOf(c.run)
+		if c.kind == wire.CommandTerminate && !a.started && !a.refused && !m.podGone(c.run) {
+			continue // it is received when the script runs
+		}
+		host, _ := m.sim.api.objects[objectKey{kindPod, namespace, podName(c.run, 0)}].(*corev1.Pod)
+		if host != nil && m.isLost(host.Spec.NodeName) {
+			continue
+		}
+		all = append(all, choice{c.kind + " " + c.run.String(), 5, func() {
+			p.mu.Lock()
+			p.commands = slices.Delete(p.commands, i, i+1)
+			p.mu.Unlock()
+			if c.kind == wire.CommandTerminate && host != nil && a.started && !a.ended && !a.terminated {
+				a.terminated, a.signal, a.status = true, 15, 0
+				a.due = time.Now().Add(m.sim.between(0, 5*time.Second))
+			}
+		}})
+	}
+	return all
+}
+
+func (m *machine) podGone(k runKey) bool {
+	name := podName(k, 0)
+	_, exists := m.sim.api.objects[objectKey{kindPod, namespace, name}]
+	return m.created[name] && !exists
+}
+
+// orphanChoices end what runs for pods whose object is gone, as kubelets do.
+func (m *machine) orphanChoices() (all []choice) {
+	for _, part := range m.sim.truth.parts() {
+		if !m.isLost(part.node) && m.isOrphan(part) {
+			all = append(all, choice{"end what is left of " + part.run.String() + " on " + part.node, 5, func() { m.endPart(part) }})
+		}
+	}
+	return all
+}
+
+// isOrphan reports whether no pod of the attempt is on the node any more.
+func (m *machine) isOrphan(x part) bool {
+	for i := range 8 {
+		p, ok := m.sim.api.objects[objectKey{kindPod, namespace, podName(x.run, i)}].(*corev1.Pod)
+		if ok && p.Spec.NodeName == x.node {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *machine) endPart(x part) {
+	a := m.agentsOf(x.run)
+	if x.first && a.started && !a.ended {
+		a.ended, a.signal = true, 9
+		m.sim.truth.scriptEnded(x.run)
+	}
+	m.sim.truth.podEnded(x.run, x.node)
+}
+
+// lose makes a node unreachable for a while; the node lifecycle controller has noticed.
+func (m *machine) lose() bool {
+	i := m.sim.random.IntN(m.sim.nodes)
+	name := nodeName(i)
+	if m.isLost(name) {
+		return false
+	}
+	m.lost[name] = time.Now().Add(m.sim.between(time.Second, 5*time.Minute))
+	m.sim.truth.nodeFailed = true
+	m.writeNode(name, false)
+	return true
+}
+
+func (m *machine) writeNode(name string, ready bool) {
+	old := m.sim.api.objects[objectKey{kind: kindNode, name: name}]
+	i, err := strconv.Atoi(name[1:])
+	if err != nil {
+		panic(err) // nodeName made it
+	}
+	n := node(i-1, ready)
+	n.UID = old.GetUID()
+	m.sim.api.put(n)
+}
+
+func (m *machine) lostNodes() []string {
+	var all []string
+	for i := range m.sim.nodes {
+		if m.isLost(nodeName(i)) {
+			all = append(all, nodeName(i))
+		}
+	}
+	return all
+}
+
+// restore lets a node respond again. Its kubelet first ends what has no pod any more.
+func (m *machine) restore(name string) {
+	delete(m.lost, name)
+	for _, x := range m.sim.truth.parts() {
+		if x.node == name && m.isOrphan(x) {
+			m.endPart(x)
+		}
+	}
+	m.writeNode(name, true)
+}
+
+// evict deletes a pod in place of its job.
+func (m *machine) evict() bool {
+	o, ok := pick(m.sim.random, m.sim.api.list(kindPod))
+	if !ok || o.GetDeletionTimestamp() != nil {
+		return false
+	}
+	m.sim.truth.nodeFailed = true
+	return m.sim.api.delete(keyOf(o), client.DeleteOptions{}) == nil
+}

@@ -1,0 +1,288 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/sched/keeper"
+	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/kube"
+)
+
+// process is a scheduler process that leads, from its start until it is killed.
+type process struct {
+	sim        *simulation
+	number     int
+	cluster    *control.Cluster
+	keep       *keeper.Keeper
+	placements starter.Placements
+	ctx        context.Context //nolint:containedctx // its lifetime is the process's
+	kill       context.CancelFunc
+	running    sync.WaitGroup
+
+	delivered map[string]int // by kind: how many events of the API server the process has
+
+	mu       sync.Mutex
+	requests []*request // not answered yet
+	commands []command  // not received by the agents yet
+}
+
+// request is a request of a process to the API server.
+type request struct {
+	process *process
+	what    string // for the trace, and the order of requests
+	perform func() (client.Object, error)
+	answer  chan answer
+}
+
+type answer struct {
+	object client.Object
+	err    error
+}
+
+// command is a command to the agent of a job's batch host.
+type command struct {
+	run  runKey
+	kind string
+}
+
+// start starts a process that has read the API server's objects.
+func (s *simulation) start() *process {
+	s.processes++
+	ctx, kill := context.WithCancel(s.t.Context())
+	p := &process{sim: s, number: s.processes, ctx: ctx, kill: kill, delivered: map[string]int{}}
+	p.cluster = fake.Stores(&apiClient{process: p})
+	p.cluster.NextID = p.nextID
+	p.placements = starter.Placements{Cluster: p.cluster}
+	log := slog.New(slog.DiscardHandler)
+	start := starter.New(p.cluster, build, s.now)
+	plan := planner.New(p.cluster, start, s.now, log)
+	p.keep = keeper.New(keeper.Config{Cluster: p.cluster, Starter: start, Commander: p, Now: s.now, Log: log})
+	p.keep.PlanReason = func(id int64) string { x, _ := plan.Planned(id); return x.Reason }
+	p.keep.Nodes = plan.NodesView
+	plan.NeverRunnable, p.keep.Refused = p.keep.Enqueue, plan.Refused
+	fake.Feed(p.cluster, fake.Settings(v1alpha1.ClusterSpec{}),
+		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
+	for _, kind := range watchedKinds {
+		for _, o := range s.api.list(kind) {
+			p.apply(event{object: o})
+		}
+		p.delivered[kind] = len(s.api.events[kind])
+	}
+	p.running.Go(func() { plan.Run(ctx) })
+	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
+	return p
+}
+
+// keeperWorkers is how many jobs a keeper handles at the same time.
+const keeperWorkers = 4
+
+// crash kills the process: none of its requests is answered.
+func (p *process) crash() {
+	p.kill()
+	p.running.Wait()
+}
+
+// apply applies an event of a watch to the process's stores.
+func (p *process) apply(e event) {
+	switch o := e.object.(type) {
+	case *v1alpha1.BatchJob:
+		if e.deleted {
+			p.cluster.Jobs.Remove(copyOf(o), time.Now())
+		} else {
+			p.cluster.ApplyJob(o)
+		}
+	case *corev1.Pod:
+		applyTo(p.cluster.Pods, o, e.deleted)
+	case *corev1.Node:
+		applyTo(p.cluster.Nodes, o, e.deleted)
+	}
+}
+
+func applyTo[T client.Object](s *control.Store[T], o T, deleted bool) {
+	if deleted {
+		s.Remove(copyOf(o), time.Now())
+	} else {
+		s.Apply(copyOf(o))
+	}
+}
+
+// Send sends a command to the agent of a job's batch host. It arrives later, unless the
+// process is killed.
+func (p *process) Send(jobID int64, attempt int32, c wire.Command) {
+	defer p.sim.wakeUp()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.commands = append(p.commands, command{runKey{jobID, attempt}, c.Kind})
+}
+
+// call sends a request and waits for its answer, or for the end of the process.
+func (p *process) call(what string, perform func() (client.Object, error)) (client.Object, error) {
+	r := &request{process: p, what: what, perform: perform, answer: make(chan answer, 1)}
+	p.mu.Lock()
+	p.requests = append(p.requests, r)
+	p.mu.Unlock()
+	p.sim.wakeUp()
+	select {
+	case a := <-r.answer:
+		return a.object, a.err
+	case <-p.ctx.Done():
+		return nil, p.ctx.Err()
+	}
+}
+
+// take returns the requests without the one that is answered now.
+func (p *process) take(r *request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, o := range p.requests {
+		if o == r {
+			p.requests = append(p.requests[:i], p.requests[i+1:]...)
+			return
+		}
+	}
+}
+
+// nextID draws a job id, as the queue API does.
+func (p *process) nextID(context.Context) (int64, error) {
+	var id int64
+	_, err := p.call("draw an id", func() (client.Object, error) {
+		id = p.sim.nextID()
+		return nil, nil
+	})
+	return id, err
+}
+
+// apiClient is the client of a process.
+type apiClient struct {
+	client.Client // nil: what is not implemented here is not used
+	process       *process
+}
+
+// set gives an object of the caller the value that the API server returned.
+func set(o, stored client.Object) {
+	switch to := o.(type) {
+	case *v1alpha1.BatchJob:
+		stored.(*v1alpha1.BatchJob).DeepCopyInto(to) //nolint:forcetypeassert // the same key
+	case *jobset.JobSet, *podgroup.PodGroup: // nobody reads them
+	default:
+		panic(fmt.Sprintf("the simulation does not return a %T", o))
+	}
+}
+
+func (c *apiClient) Get(_ context.Context, name client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	k := keyOf(o)
+	k.namespace, k.name = name.Namespace, name.Name
+	stored, err := c.process.call("get "+k.String(), func() (client.Object, error) { return c.process.sim.api.get(k) })
+	if err == nil {
+		set(o, stored)
+	}
+	return err
+}
+
+func (c *apiClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	created := copyOf(o)
+	stored, err := c.process.call("create "+keyOf(o).String(), func() (client.Object, error) {
+		return c.process.sim.api.create(created)
+	})
+	if err == nil {
+		set(o, stored)
+	}
+	return err
+}
+
+// List returns the pods with labels.
+func (c *apiClient) List(_ context.Context, l client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	list, ok := l.(*corev1.PodList)
+	if !ok {
+		panic(fmt.Sprintf("the simulation does not list %T", l))
+	}
+	var found []corev1.Pod
+	_, err := c.process.call("list pods "+options.LabelSelector.String(), func() (client.Object, error) {
+		for _, o := range c.process.sim.api.list(kindPod) {
+			if options.LabelSelector.Matches(labels.Set(o.GetLabels())) {
+				found = append(found, *copyOf(o.(*corev1.Pod))) //nolint:forcetypeassert // of that kind
+			}
+		}
+		return nil, nil
+	})
+	if err == nil {
+		list.Items = found
+	}
+	return err
+}
+
+func (c *apiClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	k := keyOf(o)
+	_, err := c.process.call("delete "+k.String(), func() (client.Object, error) {
+		return nil, c.process.sim.api.delete(k, options)
+	})
+	return err
+}
+
+func (c *apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	return c.patch("patch", o, p, false)
+}
+
+func (c *apiClient) patch(verb string, o client.Object, p client.Patch, status bool) error {
+	data, err := p.Data(o)
+	if err != nil {
+		return err
+	}
+	k := keyOf(o)
+	stored, err := c.process.call(verb+" "+k.String(), func() (client.Object, error) {
+		return c.process.sim.api.patch(k, data, status)
+	})
+	if err == nil {
+		set(o, stored)
+	}
+	return err
+}
+
+func (c *apiClient) Status() client.SubResourceWriter { return &statusClient{api: c} }
+
+// statusClient writes the status of BatchJobs.
+type statusClient struct {
+	client.SubResourceWriter
+	api *apiClient
+}
+
+func (c *statusClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	return c.api.patch("patch status of", o, p, true)
+}
+
+// nodesAnnotation has the number of a JobSet's pods.
+const nodesAnnotation = "nodes"
+
+// build returns the objects of a placed job, without what the models do not read.
+func build(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
+	run := runKey{b.Spec.JobID, b.Status.Attempt}
+	m := metav1.ObjectMeta{
+		Namespace: b.Namespace, Name: kube.Name(run.job, run.attempt), Labels: run.labels(),
+		Annotations: map[string]string{nodesAnnotation: fmt.Sprint(len(b.Status.Allocation.Nodes))},
+	}
+	return &podgroup.PodGroup{ObjectMeta: m}, &jobset.JobSet{ObjectMeta: *m.DeepCopy()}, nil
+}
+
+// compareRequests orders requests independently of when goroutines ran.
+func compareRequests(a, b *request) int { return cmp.Compare(a.what, b.what) }

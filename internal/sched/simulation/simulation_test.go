@@ -1,0 +1,340 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// parameters are those of one simulation. The zero value of a fault means that it does
+// not happen.
+type parameters struct {
+	jobs, nodes int
+	faults      int // how many times a fault of cluster or process happens
+	// answers is how many of 1,000 requests to the API server fail, half of them after
+	// the write has happened.
+	answers int
+	// clock is the largest jump of the process's clock.
+	clock time.Duration
+}
+
+// simulation is one run of the cluster. Its goroutine is the only one that acts: it
+// waits until all others are blocked, and then chooses one of the things that can happen
+// next. So a seed decides the order of everything.
+type simulation struct {
+	t      *testing.T
+	random *rand.Rand
+	parameters
+	api       *apiServer
+	leader    *process // nil: there is none
+	processes int
+	restart   time.Time     // when the next process starts, if there is none
+	offset    time.Duration // of the processes' clock
+	lastID    int64
+	steps     int
+
+	machine machine
+	users   users
+	truth   truth
+
+	nextUser, nextFault time.Time
+	trace               []string
+	digest              io.Writer
+	sum                 func() uint64
+	faultsDone          map[string]int
+	wake                chan struct{}
+}
+
+// choice is something that can happen next.
+type choice struct {
+	name   string
+	weight int
+	do     func()
+}
+
+func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
+	h := fnv.New64a()
+	s := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 0)), parameters: p, api: newAPIServer(), digest: h, sum: h.Sum64,
+		faultsDone: map[string]int{}, wake: make(chan struct{}, 1)}
+	s.machine = newMachine(s)
+	s.users = users{sim: s}
+	s.truth = newTruth(s)
+	s.api.changed = s.truth.changed
+	for i := range p.nodes {
+		s.api.put(node(i, true))
+	}
+	return s
+}
+
+// now is the time by the clock of the processes.
+func (s *simulation) now() time.Time { return time.Now().Add(s.offset) }
+
+func (s *simulation) nextID() int64 { s.lastID++; return s.lastID }
+
+// between returns a random duration.
+func (s *simulation) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(s.random.Int64N(int64(most-least)+1))
+}
+
+// chance reports whether one in n happens.
+func (s *simulation) chance(n int) bool { return s.random.IntN(n) == 0 }
+
+func pick[T any](r *rand.Rand, from []T) (one T, ok bool) {
+	if len(from) == 0 {
+		return one, false
+	}
+	return from[r.IntN(len(from))], true
+}
+
+// run lets users and faults happen, then lets every job end, and returns what is wrong.
+func (s *simulation) run() {
+	s.leader = s.start()
+	s.nextUser, s.nextFault = time.Now(), time.Now().Add(s.between(0, time.Minute))
+	for !s.users.done() || s.faults > 0 {
+		s.step(true)
+		if len(s.truth.violations) > 0 {
+			return
+		}
+		if s.steps > maxSteps {
+			s.truth.violate("no end after %d steps", s.steps)
+			return
+		}
+	}
+	s.settle()
+}
+
+// maxSteps bounds a simulation that does not end.
+const maxSteps = 100_000
+
+// settle ends the faults and waits until every job has ended and is gone.
+func (s *simulation) settle() {
+	s.answers, s.clock = 0, 0
+	for _, name := range s.machine.lostNodes() {
+		s.machine.restore(name)
+	}
+	start := time.Now()
+	cancelled := false
+	for {
+		s.step(false)
+		switch over := time.Since(start); {
+		case len(s.truth.violations) > 0 || s.truth.settled():
+			return
+		case over > 24*time.Hour || s.steps > maxSteps:
+			s.truth.unsettled()
+			return
+		case over > 2*time.Hour && !cancelled: // held jobs, and those whose dependency is never satisfied
+			s.users.cancelPending()
+			cancelled = true
+		}
+	}
+}
+
+// step lets one thing happen, or time pass. active: users and faults act, too.
+func (s *simulation) step(active bool) {
+	synctest.Wait()
+	s.steps++
+	choices := s.choices(active)
+	total := 0
+	for _, c := range choices {
+		total += c.weight
+	}
+	if total == 0 {
+		s.idle(active)
+		return
+	}
+	const weightOfTime = 2
+	n := s.random.IntN(total + weightOfTime)
+	for _, c := range choices {
+		if n < c.weight {
+			s.record(c.name)
+			c.do()
+			return
+		}
+		n -= c.weight
+	}
+	time.Sleep(s.between(time.Millisecond, 20*time.Millisecond))
+}
+
+// idle waits until something can happen.
+func (s *simulation) idle(active bool) {
+	d := s.machine.nextDue()
+	if active {
+		d = min(d, time.Until(s.nextUser))
+		if s.faults > 0 {
+			d = min(d, time.Until(s.nextFault))
+		}
+	}
+	if s.leader == nil {
+		d = min(d, time.Until(s.restart))
+	}
+	select {
+	case <-s.wake:
+	case <-time.After(max(d, time.Millisecond)):
+	}
+}
+
+// wakeUp ends idle. Any goroutine may call it.
+func (s *simulation) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *simulation) record(what string) {
+	line := fmt.Sprintf("%s %s", time.Now().Format("15:04:05.000"), what)
+	s.trace = append(s.trace, line)
+	_, _ = io.WriteString(s.digest, line+"\n") // a hash takes everything
+}
+
+// choices returns what can happen next, in an order that depends on the seed alone.
+func (s *simulation) choices(active bool) []choice {
+	var all []choice
+	if p := s.leader; p != nil {
+		p.mu.Lock()
+		requests := slices.Clone(p.requests)
+		commands := slices.Clone(p.commands)
+		p.mu.Unlock()
+		slices.SortStableFunc(requests, compareRequests)
+		for _, r := range requests {
+			all = append(all, choice{r.what, 10, func() { s.answer(r) }})
+		}
+		for _, kind := range watchedKinds {
+			if n := p.delivered[kind]; n < len(s.api.events[kind]) {
+				all = append(all, choice{"watch " + kind, 10, func() {
+					p.delivered[kind]++
+					p.apply(s.api.events[kind][n])
+				}})
+			}
+		}
+		all = append(all, s.machine.commandChoices(p, commands)...)
+	} else if !time.Now().Before(s.restart) {
+		all = append(all, choice{"start a process", 10, func() { s.leader = s.start() }})
+	}
+	all = append(all, s.machine.choices()...)
+	if active && !time.Now().Before(s.nextUser) {
+		all = append(all, choice{"user", 10, s.users.act})
+	}
+	if active && s.faults > 0 && !time.Now().Before(s.nextFault) {
+		all = append(all, choice{"fault", 10, s.fault})
+	}
+	return all
+}
+
+// errLost is the error of a request whose answer was lost.
+var errLost = errors.New("http2: client connection lost")
+
+// answer performs a request and answers it, or lets it fail before or after.
+func (s *simulation) answer(r *request) {
+	r.process.take(r)
+	if s.random.IntN(1000) < s.answers {
+		s.faultsDone["answers that fail"]++
+		errs := []error{
+			errLost, apierrors.NewTooManyRequests("try again", 1), apierrors.NewInternalError(errLost),
+			apierrors.NewServerTimeout(resourceOf(objectKey{kind: "etcd"}), "write", 1),
+			apierrors.NewServiceUnavailable("no leader"),
+		}
+		err, _ := pick(s.random, errs)
+		if s.chance(2) {
+			_, _ = r.perform() // it happens, and nobody learns how
+			s.record("... and the answer is lost")
+		} else {
+			s.record("... fails")
+		}
+		r.answer <- answer{err: err}
+		return
+	}
+	o, err := r.perform()
+	r.answer <- answer{o, err}
+}
+
+// fault lets one fault happen.
+func (s *simulation) fault() {
+	s.faults--
+	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
+	names := []string{"process killed", "node lost", "pod evicted"}
+	if s.clock > 0 {
+		names = append(names, "clock jumps")
+	}
+	name, _ := pick(s.random, names)
+	happened := true
+	switch name {
+	case "process killed":
+		happened = s.killLeader()
+	case "node lost":
+		happened = s.machine.lose()
+	case "pod evicted":
+		happened = s.machine.evict()
+	case "clock jumps":
+		s.offset += s.between(-s.clock, s.clock)
+	}
+	if happened {
+		s.faultsDone[name]++
+		s.record("fault: " + name)
+	}
+}
+
+// killLeader kills the leader. Some of its requests may still be performed.
+func (s *simulation) killLeader() bool {
+	p := s.leader
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	requests := slices.Clone(p.requests)
+	p.mu.Unlock()
+	slices.SortStableFunc(requests, compareRequests)
+	s.leader = nil
+	p.crash()
+	for _, r := range requests {
+		if s.chance(2) {
+			_, _ = r.perform() // it was under way
+		}
+	}
+	s.restart = time.Now().Add(s.between(0, 30*time.Second))
+	return true
+}
+
+// result is what a simulation did.
+type result struct {
+	violations []string
+	trace      []string
+	digest     uint64
+	jobs, runs int
+	steps      int
+	faults     map[string]int
+	states     map[string]int
+	virtual    time.Duration
+}
+
+// simulate runs one simulation.
+func simulate(t *testing.T, seed uint64, p parameters) (r result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		s := newSimulation(t, seed, p)
+		s.run()
+		if s.leader != nil {
+			s.leader.crash()
+		}
+		synctest.Wait()
+		r = result{violations: s.truth.violations, trace: s.trace, digest: s.sum(), jobs: int(s.lastID), runs: s.truth.runs,
+			steps: s.steps, faults: s.faultsDone, states: s.truth.states, virtual: time.Since(start)}
+	})
+	return r
+}
+
+// tail returns the end of a trace.
+func (r *result) tail(n int) string { return strings.Join(r.trace[max(0, len(r.trace)-n):], "\n") }
+
+var _ client.Client = (*apiClient)(nil)
