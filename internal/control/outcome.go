@@ -22,11 +22,13 @@ const (
 )
 
 // isUncertain reports whether a write that failed with err may have been done: the API
-// server did not answer, or failed on the way.
+// server did not answer, or failed on the way. A proxy or a client that sends the request
+// again can turn the answer into a conflict or into 429 (Too Many Requests).
 func isUncertain(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		return status.Status().Code >= http.StatusInternalServerError
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || apierrors.IsConflict(err)
 	}
 	return err != nil
 }
@@ -44,7 +46,7 @@ func (c *Cluster) patchStatus(ctx context.Context, base, n *v1alpha1.BatchJob) (
 		switch {
 		case err == nil:
 			return written, nil
-		case !isUncertain(err) && (wait == firstPause || !apierrors.IsConflict(err)):
+		case !isUncertain(err):
 			return nil, err
 		}
 		found, done, getErr := c.outcome(ctx, base, n)

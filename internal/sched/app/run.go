@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -67,6 +68,7 @@ func Run(ctx context.Context, cfg Config) error {
 		case <-work.Done():
 		}
 	}()
+	cfg.Kube = e.fenced(cfg.Kube)
 	err = lead(work, cfg, h)
 	select {
 	case <-e.over:
@@ -83,6 +85,7 @@ func Run(ctx context.Context, cfg Config) error {
 type election struct {
 	elector   *leaderelection.LeaderElector
 	successor *successor
+	lease     time.Duration
 	cancel    context.CancelFunc
 	leading   chan struct{} // closed when this process leads
 	over      chan struct{} // closed when it does not lead any more
@@ -96,7 +99,7 @@ func newElection(cfg Config) (*election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for the lease: %w", err)
 	}
-	e := &election{leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {}}
+	e := &election{lease: cfg.Election.Lease, leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {}}
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName},

@@ -58,7 +58,9 @@ type apiServer struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{objects: map[objectKey]client.Object{}, kinds: map[string][]client.Object{}, events: map[string][]event{}}
+	return &apiServer{
+		objects: map[objectKey]client.Object{}, kinds: map[string][]client.Object{}, events: map[string][]event{},
+	}
 }
 
 func keyOf(o client.Object) objectKey {

@@ -379,7 +379,8 @@ func (m *machine) podGone(k runKey) bool {
 func (m *machine) orphanChoices() (all []choice) {
 	for _, part := range m.sim.truth.parts() {
 		if !m.isLost(part.node) && m.isOrphan(part) {
-			all = append(all, choice{"end what is left of " + part.run.String() + " on " + part.node, 5, func() { m.endPart(part) }})
+			name := "end what is left of " + part.run.String() + " on " + part.node
+			all = append(all, choice{name, 5, func() { m.endPart(part) }})
 		}
 	}
 	return all

@@ -267,7 +267,9 @@ type statusClient struct {
 	api *apiClient
 }
 
-func (c *statusClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+func (c *statusClient) Patch(
+	_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption,
+) error {
 	return c.api.patch("patch status of", o, p, true)
 }
 

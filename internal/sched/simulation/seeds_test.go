@@ -2,27 +2,115 @@ package simulation
 
 import (
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
-func TestSeeds(t *testing.T) {
-	start := time.Now()
-	from, _ := strconv.Atoi(os.Getenv("FROM"))
-	n, _ := strconv.Atoi(os.Getenv("N"))
-	p := parameters{jobs: 100, nodes: 3}
-	p.faults, _ = strconv.Atoi(os.Getenv("FAULTS"))
-	p.answers, _ = strconv.Atoi(os.Getenv("ANSWERS"))
-	p.clock, _ = time.ParseDuration(os.Getenv("CLOCK"))
-	jobs := 0
-	for seed := uint64(from); seed < uint64(from+n); seed++ {
-		r := simulate(t, seed, p)
-		jobs += r.jobs
-		t.Logf("seed %d: %d jobs %d runs %d steps %v %v %v", seed, r.jobs, r.runs, r.steps, r.states, r.virtual, r.faults)
+// TestMain uses one processor: only then does a seed decide everything.
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	os.Exit(m.Run())
+}
+
+// faulty returns the parameters of a seed: of each three, one has faults, one has many,
+// and one also has clocks that jump.
+func faulty(seed uint64) parameters {
+	p := parameters{jobs: 100, nodes: 3, faults: 10, answers: 20}
+	switch seed % 3 {
+	case 1:
+		p.faults, p.answers = 60, 200
+	case 2:
+		p.nodes, p.faults, p.clock = 5, 20, 2*time.Minute
+	}
+	return p
+}
+
+// seeds returns the seeds to simulate: SIMULATION_SEEDS=FIRST-LAST, or a few.
+func seeds(t *testing.T) (first, last uint64) {
+	t.Helper()
+	from, to, ok := strings.Cut(os.Getenv("SIMULATION_SEEDS"), "-")
+	if !ok {
+		if raceDetector {
+			return 0, 2
+		}
+		return 0, 29
+	}
+	first, err := strconv.ParseUint(from, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err = strconv.ParseUint(to, 10, 64); err != nil {
+		t.Fatal(err)
+	}
+	return first, last
+}
+
+// For every seed: no two jobs share CPUs, no attempt runs twice, no job runs before its
+// begin time or dependency or again without a cause, every job gets one final state that
+// is true, and nothing is left.
+func TestNothingIsLost(t *testing.T) {
+	first, last := seeds(t)
+	begin := time.Now()
+	var jobs, runs, steps int
+	var virtual time.Duration
+	states, faults := map[string]int{}, map[string]int{}
+	for seed := first; seed <= last; seed++ {
+		r := simulate(t, seed, faulty(seed))
+		jobs, runs, steps, virtual = jobs+r.jobs, runs+r.runs, steps+r.steps, virtual+r.virtual
+		for k, n := range r.states {
+			states[k] += n
+		}
+		for k, n := range r.faults {
+			faults[k] += n
+		}
 		if len(r.violations) > 0 {
-			t.Fatalf("seed %d: %v\n%s", seed, r.violations, r.tail(80))
+			t.Errorf("seed %d (repeat it with SIMULATION_SEEDS=%[1]d-%[1]d): %s\n%s", seed,
+				strings.Join(r.violations, "; "), r.tail(100))
 		}
 	}
-	t.Log(jobs, time.Since(start))
+	t.Logf("%d seeds: %d jobs, %d runs of scripts, %d steps, %v of virtual time in %v; jobs by state %v, faults %v",
+		last-first+1, jobs, runs, steps, virtual.Round(time.Hour), time.Since(begin).Round(time.Second), states, faults)
+	for _, state := range []string{"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"} {
+		if states[state] == 0 && last-first >= 29 {
+			t.Errorf("no job was ever %s", state)
+		}
+	}
+}
+
+// A seed can be repeated: the same things happen in the same order.
+func TestSeedsRepeat(t *testing.T) {
+	if raceDetector {
+		t.Skip("it takes long, and the other test has run these goroutines")
+	}
+	for seed := range uint64(6) {
+		a, b := simulate(t, seed, faulty(seed)), simulate(t, seed, faulty(seed))
+		if a.digest == b.digest {
+			continue
+		}
+		for i := range a.trace {
+			if i >= len(b.trace) || a.trace[i] != b.trace[i] {
+				t.Errorf("seed %d differs at step %d: %q, then %q", seed, i, a.trace[i],
+					b.trace[min(i, len(b.trace)-1)])
+				break
+			}
+		}
+	}
+}
+
+// Each wrong history is reported.
+func TestWrongHistories(t *testing.T) {
+	for name, wrong := range wrongHistories {
+		t.Run(name, func(t *testing.T) {
+			s := newSimulation(t, 0, parameters{nodes: 2})
+			wrong.happens(s)
+			isWanted := func(v string) bool { return strings.Contains(v, wrong.want) }
+			if !slices.ContainsFunc(s.truth.violations, isWanted) {
+				t.Errorf("reported %q, want one with %q", s.truth.violations, wrong.want)
+			}
+		})
+	}
 }

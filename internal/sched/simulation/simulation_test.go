@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,8 +39,9 @@ type simulation struct {
 	api       *apiServer
 	leader    *process // nil: there is none
 	processes int
-	restart   time.Time     // when the next process starts, if there is none
-	offset    time.Duration // of the processes' clock
+	restart   time.Time    // when the next process starts, if there is none
+	offset    atomic.Int64 // of the processes' clock, in nanoseconds
+	jumping   bool         // the processes' clock jumps, or did
 	lastID    int64
 	steps     int
 
@@ -64,8 +66,10 @@ type choice struct {
 
 func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
 	h := fnv.New64a()
-	s := &simulation{t: t, random: rand.New(rand.NewPCG(seed, 0)), parameters: p, api: newAPIServer(), digest: h, sum: h.Sum64,
-		faultsDone: map[string]int{}, wake: make(chan struct{}, 1)}
+	s := &simulation{
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), parameters: p, jumping: p.clock > 0, api: newAPIServer(),
+		digest: h, sum: h.Sum64, faultsDone: map[string]int{}, wake: make(chan struct{}, 1),
+	}
 	s.machine = newMachine(s)
 	s.users = users{sim: s}
 	s.truth = newTruth(s)
@@ -77,7 +81,7 @@ func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
 }
 
 // now is the time by the clock of the processes.
-func (s *simulation) now() time.Time { return time.Now().Add(s.offset) }
+func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
 func (s *simulation) nextID() int64 { s.lastID++; return s.lastID }
 
@@ -242,7 +246,7 @@ func (s *simulation) answer(r *request) {
 		errs := []error{
 			errLost, apierrors.NewTooManyRequests("try again", 1), apierrors.NewInternalError(errLost),
 			apierrors.NewServerTimeout(resourceOf(objectKey{kind: "etcd"}), "write", 1),
-			apierrors.NewServiceUnavailable("no leader"),
+			apierrors.NewServiceUnavailable("no leader"), conflict(objectKey{kind: "etcd"}),
 		}
 		err, _ := pick(s.random, errs)
 		if s.chance(2) {
@@ -276,7 +280,7 @@ func (s *simulation) fault() {
 	case "pod evicted":
 		happened = s.machine.evict()
 	case "clock jumps":
-		s.offset += s.between(-s.clock, s.clock)
+		s.offset.Add(int64(s.between(-s.clock, s.clock)))
 	}
 	if happened {
 		s.faultsDone[name]++
@@ -328,8 +332,11 @@ func simulate(t *testing.T, seed uint64, p parameters) (r result) {
 			s.leader.crash()
 		}
 		synctest.Wait()
-		r = result{violations: s.truth.violations, trace: s.trace, digest: s.sum(), jobs: int(s.lastID), runs: s.truth.runs,
-			steps: s.steps, faults: s.faultsDone, states: s.truth.states, virtual: time.Since(start)}
+		r = result{
+			violations: s.truth.violations, trace: s.trace, digest: s.sum(), jobs: int(s.lastID),
+			runs: s.truth.runs, steps: s.steps, faults: s.faultsDone, states: s.truth.states,
+			virtual: time.Since(start),
+		}
 	})
 	return r
 }

@@ -42,8 +42,10 @@ type part struct {
 }
 
 func newTruth(s *simulation) truth {
-	return truth{sim: s, states: map[string]int{}, jobs: map[int64]*history{}, present: map[string]map[runKey]backfill.CPUSet{},
-		first: map[runKey]string{}}
+	return truth{
+		sim: s, states: map[string]int{}, jobs: map[int64]*history{},
+		present: map[string]map[runKey]backfill.CPUSet{}, first: map[runKey]string{},
+	}
 }
 
 func (t *truth) violate(format string, args ...any) {
@@ -115,7 +117,7 @@ func (t *truth) scriptStarted(k runKey, b *v1alpha1.BatchJob, cpus map[string]ba
 
 // checkConditions checks begin time and dependencies of a job that starts.
 func (t *truth) checkConditions(k runKey, b *v1alpha1.BatchJob) {
-	if begin := b.Spec.Job.Time.Begin; t.sim.clock == 0 && begin > 0 && time.Now().Before(time.Unix(begin, 0)) {
+	if begin := b.Spec.Job.Time.Begin; !t.sim.jumping && begin > 0 && time.Now().Before(time.Unix(begin, 0)) {
 		t.violate("job %s began before its begin time", k)
 	}
 	if len(t.of(k.job).runs) > 0 {
@@ -132,8 +134,9 @@ func (t *truth) checkConditions(k runKey, b *v1alpha1.BatchJob) {
 		case "afterany":
 			ok = final != ""
 		}
-		if x, isArray := t.sim.api.objects[objectKey{kindJob, namespace, fmt.Sprintf("j-%d", d.JobID)}].(*v1alpha1.BatchJob); isArray &&
-			(x.Spec.Job.Array != nil || x.Status.Array != nil) {
+		name := objectKey{kindJob, namespace, fmt.Sprintf("j-%d", d.JobID)}
+		x, exists := t.sim.api.objects[name].(*v1alpha1.BatchJob)
+		if exists && (x.Spec.Job.Array != nil || x.Status.Array != nil) {
 			continue // that of all tasks
 		}
 		if !ok {
@@ -199,7 +202,8 @@ func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 	id := now.Spec.JobID
 	h := t.of(id)
 	state := now.CurrentStatus().State
-	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State && old.Spec.Requeues <= old.Status.Requeues {
+	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State &&
+		old.Spec.Requeues <= old.Status.Requeues {
 		t.violate("job %d was %s and became %q", id, old.Status.State, state)
 	}
 	if !now.CurrentStatus().IsFinal() {
@@ -233,7 +237,8 @@ func (t *truth) checkAllocation(b *v1alpha1.BatchJob) {
 				a, err := backfill.ParseCPUSet(p.CPUIDs)
 				c, err2 := backfill.ParseCPUSet(q.CPUIDs)
 				if err != nil || err2 != nil || a.Intersects(c) {
-					t.violate("jobs %d and %d hold CPUs %s and %s of %s", b.Spec.JobID, x.Spec.JobID, p.CPUIDs, q.CPUIDs, p.Node)
+					t.violate("jobs %d and %d hold CPUs %s and %s of %s", b.Spec.JobID, x.Spec.JobID,
+						p.CPUIDs, q.CPUIDs, p.Node)
 				}
 			}
 		}
@@ -254,7 +259,7 @@ func (t *truth) checkFinal(id int64, h *history, b *v1alpha1.BatchJob, state str
 	case v1alpha1.StateTimeout:
 		limit := time.Duration(b.Status.TimeLimit) * time.Minute
 		begin := b.Status.StartTime // the script starts a moment later
-		ok = begin != nil && (t.sim.clock > 0 || t.sim.now().Sub(begin.Time) >= limit)
+		ok = begin != nil && (t.sim.jumping || t.sim.now().Sub(begin.Time) >= limit)
 	case v1alpha1.StateNodeFail:
 		ok = t.nodeFailed
 	}
@@ -278,7 +283,8 @@ func (t *truth) left() (all []string) {
 		for _, o := range t.sim.api.list(kind) {
 			text := kind + " " + o.GetName()
 			if p, ok := o.(*corev1.Pod); ok {
-				text += fmt.Sprintf(" (%s, on %q, deleted %v)", p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp != nil)
+				text += fmt.Sprintf(" (%s, on %q, deleted %v)", p.Status.Phase, p.Spec.NodeName,
+					p.DeletionTimestamp != nil)
 			}
 			all = append(all, text)
 		}

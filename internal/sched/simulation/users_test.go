@@ -101,7 +101,7 @@ func (u *users) submit() {
 		nodes = 2
 	}
 	j := job.Job{
-		Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: int32(1 + s.random.IntN(cpusOfNode))}, //nolint:gosec // at most 4
+		Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: 1 + s.random.Int32N(cpusOfNode)},
 		Time:  job.Time{Limit: []int32{1, 2, 5, 10, 600}[s.random.IntN(5)]},
 		Batch: job.Batch{Requeue: &requeue},
 	}
