@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -53,6 +53,12 @@ test-cluster: build ## tests against a real API server
 
 test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app
+
+simulation: ## the scheduler under deterministic simulation: 10,000 seeds with faults, on two processors
+	$(GO) test -c -vet=off -o $(BIN)/simulation.test ./internal/sched/simulation
+	@SIMULATION_SEEDS=$${SIMULATION_SEEDS:-0-4999} $(BIN)/simulation.test -test.v -test.timeout 3h -test.run TestNothingIsLost & one=$$!; \
+	[ -n "$$SIMULATION_SEEDS" ] || SIMULATION_SEEDS=5000-9999 $(BIN)/simulation.test -test.v -test.timeout 3h -test.run TestNothingIsLost; two=$$?; \
+	wait $$one && exit $$two
 
 race: ## the cluster tests with the race detector as well (slow to build)
 	$(GO) test -vet=off -race $(HEAVYPKGS)
