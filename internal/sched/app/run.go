@@ -99,7 +99,9 @@ func newElection(cfg Config) (*election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for the lease: %w", err)
 	}
-	e := &election{lease: cfg.Election.Lease, leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {}}
+	e := &election{
+		lease: cfg.Election.Lease, leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {},
+	}
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName},
