@@ -121,8 +121,10 @@ func newElection(cfg Config) (*election, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	e.successor = &successor{leases: client.CoordinationV1().Leases(wire.SystemNamespace), retry: cfg.Election.Retry,
-		identity: cfg.Identity, log: cfg.Log}
+	e.successor = &successor{
+		leases: client.CoordinationV1().Leases(wire.SystemNamespace), retry: cfg.Election.Retry,
+		identity: cfg.Identity, log: cfg.Log, isOwn: isOwnAddress,
+	}
 	return e, nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -48,6 +50,7 @@ type successor struct {
 	identity string
 	log      *slog.Logger
 	known    string // holder of the lease that was connected last
+	isOwn    func(address string) bool
 	// released is called after the lease of a dead leader was released.
 	released func()
 }
@@ -85,12 +88,12 @@ func holder(l *coordinationv1.Lease) string {
 const follow = 8 * time.Second
 
 // refuses connects to the leader, and reports whether the connection ended and the next
-// one was refused. It returns false if the leader cannot be reached at all, and from time
+// one was refused, or the first one at an address of this process's own network. It returns false if the leader cannot be reached at all, and from time
 // to time.
 func (s *successor) refuses(ctx context.Context, a address) bool {
 	conn, err := connect(ctx, a.Address)
 	if err != nil {
-		return s.known == a.Holder && errors.Is(err, syscall.ECONNREFUSED)
+		return errors.Is(err, syscall.ECONNREFUSED) && (s.known == a.Holder || s.isOwn(a.Address))
 	}
 	if s.known != a.Holder {
 		s.known = a.Holder
@@ -113,6 +116,21 @@ func (s *successor) refuses(ctx context.Context, a address) bool {
 		pause(ctx, s.retry/20)
 	}
 	return false
+}
+
+// isOwnAddress reports whether the address belongs to the network that this process is in,
+// for instance because the leader's container was started again in its pod. Where such an
+// address is refused, no process listens there. Every network has the loopback addresses.
+func isOwnAddress(at string) bool {
+	ap, err := netip.ParseAddrPort(at)
+	if err != nil || ap.Addr().IsLoopback() {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr() == ap.Addr().Unmap()
+	})
 }
 
 // gone reports whether nobody listens at the leader's address.

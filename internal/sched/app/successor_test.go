@@ -32,7 +32,8 @@ func led(at string) *coordinationv1.Lease {
 // follower returns a successor of the leader whose lease that is.
 func follower(l *coordinationv1.Lease) (*successor, coordinationclient.LeaseInterface) {
 	leases := fake.NewClientset(l).CoordinationV1().Leases(wire.SystemNamespace)
-	return &successor{leases: leases, retry: time.Millisecond, identity: "new", log: slog.New(slog.DiscardHandler)}, leases
+	return &successor{leases: leases, retry: time.Millisecond, identity: "new", log: slog.New(slog.DiscardHandler),
+		isOwn: func(string) bool { return false }}, leases
 }
 
 func holderOf(t *testing.T, leases coordinationclient.LeaseInterface) string {
@@ -154,5 +155,45 @@ func TestTheHolderOfTheLeaseIsFollowed(t *testing.T) {
 	s.leases = fake.NewClientset(l).CoordinationV1().Leases(wire.SystemNamespace)
 	if _, ok := s.leader(t.Context()); ok {
 		t.Error("it follows itself")
+	}
+}
+
+// A process that was started again where the dead leader was need not have known it.
+func TestTheLeaseOfADeadLeaderAtTheOwnAddressIsReleased(t *testing.T) {
+	p := newPeer(t)
+	_ = p.Close()
+	s, leases := follower(led(p.address().Address))
+	s.released = func() {}
+	if s.refuses(t.Context(), p.address()) {
+		t.Fatal("an unknown leader at another address was taken for dead")
+	}
+	s.isOwn = func(string) bool { return true }
+	if !s.refuses(t.Context(), p.address()) || !s.release(t.Context(), p.address()) {
+		t.Fatal("the lease was not released")
+	}
+	if h := holderOf(t, leases); h != "" {
+		t.Errorf("the lease is held by %q", h)
+	}
+}
+
+func TestOwnAddresses(t *testing.T) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range own {
+		n, ok := a.(*net.IPNet)
+		if !ok || n.IP.IsLinkLocalUnicast() {
+			continue
+		}
+		at := net.JoinHostPort(n.IP.String(), "6820")
+		if want := !n.IP.IsLoopback(); isOwnAddress(at) != want {
+			t.Errorf("isOwnAddress(%s) = %v", at, !want)
+		}
+	}
+	for _, at := range []string{"192.0.2.1:6820", "[2001:db8::1]:6820", "", "scheduler:6820"} {
+		if isOwnAddress(at) {
+			t.Errorf("%q is none of this machine's", at)
+		}
 	}
 }
