@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -279,7 +281,7 @@ func TestAFailedStartIsTriedAgain(t *testing.T) {
 		b := newBench(t)
 		b.hook = func(n int) error {
 			if n < 3 {
-				return apierrors.NewTooManyRequests("out of order", 0)
+				return apierrors.NewForbidden(schema.GroupResource{}, "j", errors.New("out of order"))
 			}
 			return nil
 		}
