@@ -88,8 +88,8 @@ func holder(l *coordinationv1.Lease) string {
 const follow = 8 * time.Second
 
 // refuses connects to the leader, and reports whether the connection ended and the next
-// one was refused, or the first one at an address of this process's own network. It returns false if the leader cannot be reached at all, and from time
-// to time.
+// one was refused, or the first one at an address of this process's own network. It
+// returns false if the leader cannot be reached at all, and from time to time.
 func (s *successor) refuses(ctx context.Context, a address) bool {
 	conn, err := connect(ctx, a.Address)
 	if err != nil {
