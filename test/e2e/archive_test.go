@@ -29,7 +29,7 @@ func TestArchive(t *testing.T) {
 		}
 		return out
 	}
-	both, one := young+"|COMPLETED\n"+old+"|COMPLETED\n", young+"|COMPLETED\n"
+	both, one := old+"|COMPLETED\n"+young+"|COMPLETED\n", young+"|COMPLETED\n"
 	if got := listed(); got != both {
 		t.Fatalf("before: %q", got)
 	}

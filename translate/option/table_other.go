@@ -165,9 +165,11 @@ func setProfile(p *Parsed, v string, _ bool) error {
 
 func setPower(p *Parsed, v string, _ bool) error {
 	for _, word := range splitList(v) {
-		if !strings.EqualFold(word, "level") {
-			// Slurm reads the value twice, and says it twice.
-			p.warn("error: Ignoring unrecognized power option (%s)", word)
+		if strings.EqualFold(word, "level") {
+			continue
+		}
+		p.warn("error: Ignoring unrecognized power option (%s)", word)
+		if p.Command == Sbatch { // it reads its command line twice
 			p.warn("error: Ignoring unrecognized power option (%s)", word)
 		}
 	}
