@@ -142,7 +142,7 @@ func (c *Cluster) addUsers() error {
 func (c *Cluster) conf() string {
 	return fmt.Sprintf("ClusterName=chaos\nNodeName=n[1-%d] CPUs=%d RealMemory=4000 Gres=gpu:%d\n"+
 		"PartitionName=main Nodes=ALL Default=YES\nLicenses=%s:%d\nKillWait=2\nMinJobAge=3600\n",
-		c.Options.Nodes, CPUsPerNode, GPUsPerNode, License, Licenses)
+		c.Nodes, CPUsPerNode, GPUsPerNode, License, Licenses)
 }
 
 // Up starts the control plane and the nodes, also after they were killed. The cluster binds

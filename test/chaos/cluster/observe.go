@@ -183,7 +183,7 @@ func (c *Cluster) Queue(ctx context.Context) ([]history.Row, error) {
 // Shape returns the nodes that can run jobs.
 func (c *Cluster) Shape() map[string]history.Node {
 	out := map[string]history.Node{}
-	for i := range c.Options.Nodes {
+	for i := range c.Nodes {
 		out[fmt.Sprintf("n%d", i+1)] = history.Node{CPUs: CPUsPerNode, GPUs: GPUsPerNode}
 	}
 	return out

@@ -88,7 +88,6 @@ func (p *Postgres) Start() error {
 		select {
 		case err = <-ended:
 		case <-time.After(time.Second):
-			go func() { <-ended }()
 			return nil
 		}
 		time.Sleep(100 * time.Millisecond)
