@@ -26,7 +26,7 @@ func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster
 		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build())
 }
 
-// Stores returns empty stores and the client.
+// Stores returns a cluster with empty stores, whose requests to the API server go to c.
 func Stores(c client.Client) *control.Cluster {
 	byName := func(o client.Object) string { return o.GetName() }
 	return &control.Cluster{

@@ -147,7 +147,7 @@ func (p *process) call(what string, perform func() (client.Object, error)) (clie
 	}
 }
 
-// take returns the requests without the one that is answered now.
+// take removes a request that is answered now from those that wait.
 func (p *process) take(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -78,7 +78,7 @@ func (u *users) change(verb string, is func(*v1alpha1.BatchJob) bool, do func(*v
 	u.sim.api.put(n)
 }
 
-// cancelPending cancels every job that still waits, and releases none.
+// cancelPending cancels every pending job, held ones included.
 func (u *users) cancelPending() {
 	for _, b := range u.jobs(func(b *v1alpha1.BatchJob) bool { return b.AwaitsStart() }) {
 		n := b.DeepCopy()

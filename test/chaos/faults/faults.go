@@ -49,11 +49,20 @@ func Parse(text string) (Fault, error) {
 		return f, err
 	}
 	if _, ok := find(parts[1]); !ok {
-		return f, fmt.Errorf("no fault is called %q", parts[1])
+		return f, unknownKind(parts[1])
 	}
 	f.Kind = parts[1]
 	_, err = fmt.Sscan(parts[2], &f.Seed)
 	return f, err
+}
+
+// unknownKind is the error for a name that no kind of fault has.
+func unknownKind(name string) error {
+	names := make([]string, len(Kinds))
+	for i, k := range Kinds {
+		names[i] = k.Name
+	}
+	return fmt.Errorf("unknown fault %q; there are %s", name, strings.Join(names, ", "))
 }
 
 func find(name string) (Kind, bool) {
@@ -77,7 +86,7 @@ func Plan(seed uint64, duration, pause time.Duration, names []string) ([]Fault, 
 	}
 	for _, n := range names {
 		if _, ok := find(n); !ok {
-			return nil, fmt.Errorf("no fault is called %q", n)
+			return nil, unknownKind(n)
 		}
 	}
 	if total == 0 {
