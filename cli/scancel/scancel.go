@@ -127,7 +127,9 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 func (o *Options) absent() []status.OperationStatus {
 	var out []status.OperationStatus
 	for _, id := range o.missing {
-		out = append(out, status.OperationStatus{Job: id, Error: jobs.ErrInvalidID})
+		out = append(out, status.OperationStatus{
+			Job: id, Error: jobs.ErrInvalidID, Code: status.CodeInvalidJobID,
+		})
 	}
 	return out
 }
@@ -246,9 +248,9 @@ func (o *Options) filters() string {
 
 // exitCodes are the exit codes of errors other than 1: the low byte of Slurm's error
 // number.
-var exitCodes = map[string]int{
-	jobs.ErrDenied: 210,
-	"Operation not permitted on individual component of heterogeneous job": 60,
+var exitCodes = map[status.ErrorCode]int{
+	status.CodeAccessDenied:       210,
+	status.CodeComponentOperation: 60,
 }
 
 // exitNoStep is the exit code for a step that its job does not have.
@@ -263,14 +265,14 @@ func (o *Options) report(items []status.OperationStatus) error {
 			continue
 		}
 		what, name := "job id", item.Job
-		harmless := item.Error == jobs.ErrInvalidID || item.Error == jobs.ErrDone
+		harmless := item.Ended()
 		if strings.Contains(item.Job, ".") {
 			what, harmless = "job step id", false
 		}
 		harmless = harmless && !o.interactive
 		plain := o.op.Verb == status.OpCancel && !o.filtered()
 		if (!harmless || !plain) && code == 0 {
-			code = max(1, exitCodes[item.Error])
+			code = max(1, exitCodes[item.Code])
 			if item.NoStep {
 				code = exitNoStep
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
@@ -39,11 +38,12 @@ func parseJobs(verb string, args []string) status.Operation {
 // held returns a command whose errors name Slurm's call.
 func held(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
-		return o.operate(ctx, parseJobs(verb, args), func(job, why string) []string {
-			if tasks(job) {
-				return []string{aboutJob(job, why)}
+		return o.operate(ctx, parseJobs(verb, args), func(item status.OperationStatus) []string {
+			line := aboutJob(item.Job, item.Error)
+			if tasks(item.Job) {
+				return []string{line}
 			}
-			return []string{aboutJob(job, why), "slurm_suspend error: " + why}
+			return []string{line, "slurm_suspend error: " + item.Error}
 		})
 	}
 }
@@ -51,21 +51,24 @@ func held(verb string) func(context.Context, *Options, []string) error {
 // plainly returns a command whose errors name only the job.
 func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
-		return o.operate(ctx, parseJobs(verb, args), func(job, why string) []string {
-			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID &&
-				strings.Trim(job, "0123456789") == "" {
+		return o.operate(ctx, parseJobs(verb, args), func(item status.OperationStatus) []string {
+			why := item.Error
+			if (verb == status.OpSuspend || verb == status.OpResume) && item.Code == status.CodeInvalidJobID &&
+				strings.Trim(item.Job, "0123456789") == "" {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
 			if verb == status.OpTop {
-				return []string{why + " for job " + job}
+				return []string{why + " for job " + item.Job}
 			}
-			return []string{aboutJob(job, why)}
+			return []string{aboutJob(item.Job, why)}
 		})
 	}
 }
 
 // operate carries out an operation; say words the failure of one job.
-func (o *Options) operate(ctx context.Context, op status.Operation, say func(job, why string) []string) error {
+func (o *Options) operate(
+	ctx context.Context, op status.Operation, say func(status.OperationStatus) []string,
+) error {
 	if len(op.Jobs) == 0 && len(op.Names) == 0 {
 		return nil // nothing but commas, as in Slurm
 	}
@@ -80,7 +83,8 @@ func (o *Options) operate(ctx context.Context, op status.Operation, say func(job
 	var failed []string
 	for _, item := range result.Items {
 		if item.Error != "" {
-			failed = append(failed, say(format.Escape(item.Job), format.Escape(item.Error))...)
+			item.Job, item.Error = format.Escape(item.Job), format.Escape(item.Error)
+			failed = append(failed, say(item)...)
 		}
 	}
 	if failed == nil {
@@ -98,5 +102,7 @@ func notify(ctx context.Context, o *Options, args []string) error {
 		return plain("Invalid job_id %sjob notify failure: No error", format.Escape(args[0]))
 	}
 	op := status.Operation{Verb: status.OpNotify, Jobs: value.SplitJobs(args[0]), Message: strings.Join(args[1:], " ")}
-	return o.operate(ctx, op, func(_, why string) []string { return []string{"job notify failure: " + why} })
+	return o.operate(ctx, op, func(item status.OperationStatus) []string {
+		return []string{"job notify failure: " + item.Error}
+	})
 }

@@ -118,15 +118,20 @@ type specification struct {
 	set    map[string]string
 	last   string // a word that names the last key, for messages
 	words  []string
+	// nothingDone is what messages about a reservation end with if scontrol finds the
+	// error itself.
+	nothingDone string
 }
 
-// typed is the server's message with the words as they were typed.
-func (s *specification) typed(text string) string {
-	for _, w := range s.words {
-		key, v, _ := strings.Cut(w, "=")
-		text = strings.ReplaceAll(text, strings.ToLower(key)+"="+v, w)
+// asTyped returns the message about a target with the setting as it was typed: the
+// server knows the keys in another spelling.
+func (s *specification) asTyped(item status.OperationStatus) string {
+	setting := item.Parameter + "=" + item.Value
+	i := slices.IndexFunc(s.words, func(w string) bool { return strings.EqualFold(w, setting) })
+	if i < 0 {
+		return item.Error
 	}
-	return text
+	return strings.Replace(item.Error, setting, s.words[i], 1)
 }
 
 // misformatted is the answer to a word that is no KEY=VALUE.
@@ -141,7 +146,7 @@ func (s *specification) misformatted(word string) error {
 	case status.EntityReservation:
 		return slurmerr.New(
 			slurmerr.Refused,
-			"Misformatted parameter '"+word+"', most options have a parameter after '='"+notCreated,
+			"Misformatted parameter '"+word+"', most options have a parameter after '='"+s.nothingDone,
 		)
 	case status.EntityNode, status.EntityPartition:
 		return slurmerr.Newf(slurmerr.Refused, "Invalid input: %s  Request aborted", word)
@@ -153,7 +158,8 @@ func (s *specification) misformatted(word string) error {
 
 // specify reads ENTITY=NAME KEY=VALUE... Without an error and an entity the
 // first word is none.
-func specify(args []string) (s specification, err error) {
+func specify(args []string, nothingDone string) (s specification, err error) {
+	s.nothingDone = nothingDone
 	type assignment struct{ key, value string }
 	var given []assignment
 	for i := 0; i < len(args); i++ {
@@ -209,10 +215,10 @@ func update(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 0 {
 		return plain("too few arguments for update keyword")
 	}
-	s, err := specify(args)
+	s, err := specify(args, notUpdated)
 	switch {
 	case err != nil:
-		return locally(err)
+		return notSent(err)
 	case s.entity == "":
 		return plain(
 			"No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"",
@@ -307,7 +313,6 @@ func (o *Options) change(ctx context.Context, op status.Operation, say func(stat
 		if item.Error == "" {
 			continue
 		}
-		item.Error, item.Job = escapeLines(item.Error), format.Escape(item.Job)
 		if failed != nil {
 			slurmerr.Print(o.p.Err, "scontrol", failed)
 		}
@@ -390,7 +395,7 @@ func create(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 0 {
 		return plain("too few arguments for create keyword")
 	}
-	s, err := specify(args)
+	s, err := specify(args, notCreated)
 	if err != nil {
 		return err
 	}
@@ -424,7 +429,7 @@ func create(ctx context.Context, o *Options, args []string) error {
 	}
 	for _, item := range result.Items {
 		if item.Error != "" {
-			return createError(&s, escapeLines(s.typed(item.Error)))
+			return createError(&s, item)
 		}
 		made = item.Job
 	}
@@ -445,12 +450,12 @@ func remove(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 2 && !strings.Contains(args[0], "=") {
 		args = []string{args[0] + "=" + args[1]} // ENTITY ID
 	}
-	s, err := specify(args)
+	s, err := specify(args, "")
 	if err != nil || s.entity != status.EntityReservation && s.entity != status.EntityPartition {
 		return plain("Invalid deletion entity: %s", format.Escape(typed))
 	}
 	op := status.Operation{Verb: status.OpDelete, Entity: s.entity, Targets: []string{s.names}}
 	return o.change(ctx, op, func(item status.OperationStatus) error {
-		return plain("delete_%s %s: %s", s.entity, format.Escape(typed), item.Error)
+		return plain("delete_%s %s: %s", s.entity, format.Escape(typed), escapeLines(item.Error))
 	})
 }

@@ -180,7 +180,7 @@ func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.CronJob) er
 		return err
 	}
 	for _, r := range result.Items {
-		if r.Error != "" && r.Error != jobs.ErrDone && r.Error != jobs.ErrInvalidID {
+		if r.Error != "" && !r.Ended() {
 			return slurmerr.Newf(slurmerr.Refused, "job %s: %s", r.Job, r.Error)
 		}
 	}

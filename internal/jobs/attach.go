@@ -110,7 +110,7 @@ func (c *Client) Complete(ctx context.Context, id int64, code int) error {
 		return err
 	}
 	for _, item := range result.Items {
-		if item.Error != "" && item.Error != ErrDone && item.Error != ErrInvalidID {
+		if item.Error != "" && !item.Ended() {
 			return errors.New(item.Error)
 		}
 	}

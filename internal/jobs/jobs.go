@@ -244,7 +244,7 @@ func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.Oper
 		}
 		var late []string
 		for _, item := range result.Items {
-			if item.Error == status.NotInTime {
+			if item.Code == status.CodeNotInTime {
 				late = append(late, item.Job)
 			}
 		}
@@ -254,7 +254,7 @@ func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.Oper
 			return total, nil
 		}
 		for _, item := range result.Items {
-			if item.Error != status.NotInTime {
+			if item.Code != status.CodeNotInTime {
 				total.Items = append(total.Items, item)
 			}
 		}
@@ -318,8 +318,7 @@ func ParseID(s string) (id int64, ok bool) {
 	return id, err == nil && id > 0
 }
 
-// Errors in an OperationResult that callers handle. The texts are Slurm's and part of
-// the queue API.
+// Messages that commands print without asking the queue API. They are Slurm's.
 const (
 	ErrInvalidID = "Invalid job id specified"
 	ErrDone      = "Job/step already completing or completed"

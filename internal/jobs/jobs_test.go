@@ -206,9 +206,9 @@ func TestOperateResendsLateJobs(t *testing.T) {
 		if asked = append(asked, op.Jobs); len(asked) == 1 {
 			fmt.Fprintf(
 				w,
-				`{"items":[{"job":"3"},{"job":"4","error":%q},{"job":"5","error":%q}]}`,
-				status.NotInTime,
-				status.NotInTime,
+				`{"items":[{"job":"3"},{"job":"4","error":"late","code":%q},{"job":"5","error":"late","code":%q}]}`,
+				status.CodeNotInTime,
+				status.CodeNotInTime,
 			)
 			return
 		}

@@ -76,8 +76,7 @@ type OperationResult struct {
 	Items      []OperationStatus `json:"items"`
 }
 
-// NotInTime is the OperationStatus.Error of a job that was not processed before the
-// request's timeout; the caller may retry.
+// NotInTime is the OperationStatus.Error with CodeNotInTime.
 const NotInTime = "not done in time; try again"
 
 // OperationStatus is the outcome for one job. Error is a Slurm error text
@@ -86,6 +85,18 @@ const NotInTime = "not done in time; try again"
 type OperationStatus struct {
 	Job   string `json:"job"` // or the Target
 	Error string `json:"error,omitempty"`
+	// Code is for programs, which must not depend on the text of Error.
+	Code ErrorCode `json:"code,omitempty"`
+	// Parameter and Value are the setting that the error is about, if it is about one.
+	// If the message contains the setting, it is in the same form: Parameter=Value.
+	Parameter string `json:"parameter,omitempty"`
+	Value     string `json:"value,omitempty"`
 	// NoStep: the job is running but does not have the named step.
 	NoStep bool `json:"noStep,omitempty"`
+}
+
+// Ended reports whether the operation failed only because the job has ended, or is not
+// known any more.
+func (s OperationStatus) Ended() bool {
+	return s.Code == CodeAlreadyCompleting || s.Code == CodeInvalidJobID
 }

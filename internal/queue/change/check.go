@@ -10,20 +10,41 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // malformedError is the refusal of a value or parameter that is invalid for every
 // object. Slurm's scontrol detects it without the help of slurmctld.
-type malformedError struct{ refusal.Text }
+type malformedError struct{ refusal.Setting }
 
 // Unwrap returns the refusal.
-func (e malformedError) Unwrap() error { return e.Text }
+func (e malformedError) Unwrap() error { return e.Setting }
 
-func malformed(message string) error { return malformedError{refusal.Text(message)} }
+// malformed returns the refusal of a value.
+func malformed(parameter, v, message string) error {
+	return malformedError{refuseSetting(status.CodeInvalidValue, parameter, v, message)}
+}
+
+// malformedCount returns the refusal of a number.
+func malformedCount(parameter, v, message string) error {
+	return malformedError{refuseSetting(status.CodeInvalidCount, parameter, v, message)}
+}
+
+// malformedInstant returns the refusal of a point in time.
+func malformedInstant(parameter, v string) error { return malformedError{invalidInstant(parameter, v)} }
+
+func invalidInstant(parameter, v string) refusal.Setting {
+	return refuseSetting(status.CodeInvalidInstant, parameter, v, "Invalid "+parameter+" value: "+v)
+}
+
+func refuseSetting(code status.ErrorCode, parameter, v, message string) refusal.Setting {
+	return refusal.Setting{Message: refusal.Text(message), Code: code, Parameter: parameter, Value: v}
+}
 
 // UnknownParameter returns the refusal of a parameter that does not exist.
 func UnknownParameter(key, v string) error {
-	return malformed("Update of this parameter is not supported: " + key + "=" + v)
+	message := "Update of this parameter is not supported: " + key + "=" + v
+	return malformedError{refuseSetting(status.CodeUnknownParameter, key, v, message)}
 }
 
 func anyName(string) bool { return true }

@@ -18,11 +18,12 @@ func textSetter(field func(*job.Job) *string) jobSetter {
 	}
 }
 
-// optionSetter parses the value as that of an option of sbatch.
-func optionSetter(name, message string) jobSetter {
+// optionSetter parses the value as that of an option of sbatch. message is what the
+// refusal of a value says before it.
+func optionSetter(name, parameter, message string) jobSetter {
 	return func(c *jobChange, v string) error {
 		if option.Apply(option.Sbatch, &c.b.Spec.Job, name, v) != nil {
-			return malformed(message + ": " + v)
+			return malformed(parameter, v, message+": "+v)
 		}
 		return nil
 	}

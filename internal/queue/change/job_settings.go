@@ -9,6 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -62,7 +63,7 @@ var jobSettings = map[string]jobSetting{
 	"admincomment": inAnyState(textSetter(func(j *job.Job) *string { return &j.AdminComment })),
 	"wckey":        whilePending(textSetter(func(j *job.Job) *string { return &j.WCKey })),
 	"mailuser":     inAnyState(textSetter(func(j *job.Job) *string { return &j.Mail.User })),
-	"mailtype":     inAnyState(optionSetter("mail-type", "Invalid MailType")),
+	"mailtype":     inAnyState(optionSetter("mail-type", "MailType", "Invalid MailType")),
 	"requeue":      inAnyState(setRequeue),
 
 	"partition":       asSubmission(setPartition),
@@ -93,14 +94,14 @@ var jobSettings = map[string]jobSetting{
 	"tresperjob":     asSubmission(gresSetter(job.PerJob)),
 	"trespersocket":  asSubmission(gresSetter(job.PerSocket)),
 	"trespertask":    asSubmission(gresSetter(job.PerTask)),
-	"corespec":       whilePending(optionSetter("core-spec", "Invalid CoreSpec value")),
+	"corespec":       whilePending(optionSetter("core-spec", "CoreSpec", "Invalid CoreSpec value")),
 
 	"features":    asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Constraint })),
 	"prefer":      asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Prefer })),
 	"reqnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
 	"nodelist":    asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
 	"excnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.Exclude })),
-	"switches":    whilePending(optionSetter("switches", "Invalid Switches value")),
+	"switches":    whilePending(optionSetter("switches", "Switches", "Invalid Switches value")),
 
 	"contiguous": whilePending(flagSetter("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })),
 	"oversubscribe": whilePending(
@@ -127,14 +128,14 @@ var jobSettings = map[string]jobSetting{
 // NICE_OFFSET).
 const MaxNice = bounds.MaxNice
 
-func invalidValue(name, v string) error { return malformed("Invalid " + name + " value: " + v) }
+func invalidValue(name, v string) error { return malformed(name, v, "Invalid "+name+" value: "+v) }
 
 func setNice(c *jobChange, v string) error {
 	n := int64(100) // scontrol update Nice, without a value
 	if v != "" {
 		var err error
 		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > MaxNice || n < -MaxNice {
-			return malformed("Nice value out of range (+/- 2147483645). Value ignored")
+			return malformedCount("Nice", v, "Nice value out of range (+/- 2147483645). Value ignored")
 		}
 	}
 	if n < 0 && !c.Operator {
@@ -151,7 +152,9 @@ func setSiteFactor(c *jobChange, v string) error {
 	case !c.Operator:
 		return refusal.AccessDenied
 	case err != nil || n > MaxNice || n < -MaxNice:
-		return refusal.Text("SiteFactor value out of range (+/- 2147483645). Value ignored")
+		return refuseSetting(
+			status.CodeInvalidCount, "SiteFactor", v, "SiteFactor value out of range (+/- 2147483645). Value ignored",
+		)
 	}
 	c.b.Spec.Job.SiteFactor = int32(n)
 	return nil
@@ -262,7 +265,7 @@ func setLicenses(c *jobChange, v string) error {
 func setThrottle(c *jobChange, v string) error {
 	n, err := value.CountOrZero(v)
 	if err != nil && strings.HasPrefix(v, "-") {
-		return malformed("Invalid ArrayTaskThrottle value")
+		return malformed("ArrayTaskThrottle", v, "Invalid ArrayTaskThrottle value")
 	}
 	if err != nil {
 		return invalidValue("ArrayTaskThrottle", v)
@@ -335,7 +338,7 @@ func refuseThreadSpec(c *jobChange, v string) error {
 // effect.
 func setDelayBoot(c *jobChange, v string) error {
 	if option.Apply(option.Sbatch, &c.b.Spec.Job, "delay-boot", v) != nil {
-		return malformed("Invalid DelayBoot value")
+		return malformed("DelayBoot", v, "Invalid DelayBoot value")
 	}
 	return nil
 }

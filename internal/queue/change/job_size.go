@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -28,7 +29,9 @@ func setNodeCount(c *jobChange, v string) error {
 	case isZero, isDescending(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
 		return refusal.InvalidNodeCount
 	case errors.As(err, new(*value.CountError)):
-		return refusal.Text(`Invalid numeric value "` + v + `" for requested node count.`)
+		return refuseSetting(
+			status.CodeInvalidCount, "NumNodes", v, `Invalid numeric value "`+v+`" for requested node count.`,
+		)
 	case err != nil:
 		return invalidValue("NumNodes", v)
 	}
@@ -47,7 +50,9 @@ func isDescending(v string) bool {
 func setNumCPUs(c *jobChange, v string) error {
 	err := c.setCPUs(v)
 	if err != nil {
-		return malformed(`Invalid numeric value "` + v + "\" for NumCPUs.\nInvalid NumCPUs value: " + v)
+		return malformedCount(
+			"NumCPUs", v, `Invalid numeric value "`+v+"\" for NumCPUs.\nInvalid NumCPUs value: "+v,
+		)
 	}
 	return nil
 }

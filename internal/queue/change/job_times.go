@@ -36,7 +36,7 @@ func (c *jobChange) exceedsMaxTime(minutes int32) bool {
 func setEndTime(c *jobChange, v string) error {
 	end, err := value.Instant(v, c.Now)
 	if err != nil {
-		return refusal.Text("Invalid EndTime value: " + v)
+		return invalidInstant("EndTime", v)
 	}
 	started := c.b.Status.StartTime
 	if started == nil || !Live(c.b) {
@@ -59,7 +59,7 @@ func setEndTime(c *jobChange, v string) error {
 func setTimeMin(c *jobChange, v string) error {
 	minutes, err := value.Minutes(v)
 	if err != nil {
-		return malformed("Invalid TimeMin value")
+		return malformed("TimeMin", v, "Invalid TimeMin value")
 	}
 	if minutes == job.Unlimited {
 		return refusal.InvalidTimeMin
@@ -73,7 +73,7 @@ func setTimeMin(c *jobChange, v string) error {
 func setBegin(c *jobChange, v string) error {
 	t, err := value.Instant(v, c.Now)
 	if err != nil {
-		return malformed("Invalid StartTime value: " + v)
+		return malformedInstant("StartTime", v)
 	}
 	c.b.Spec.Job.Time.Begin = t.Unix()
 	return nil
@@ -83,7 +83,7 @@ func setDeadline(c *jobChange, v string) error {
 	t, err := value.Instant(v, c.Now)
 	switch {
 	case err != nil:
-		return malformed("Invalid Deadline value: " + v)
+		return malformedInstant("Deadline", v)
 	case t.Unix() < c.Now.Unix():
 		return refusal.InvalidTime
 	case !c.Operator:

@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -29,28 +30,38 @@ type ReservationEnvironment struct {
 // scontrolError is a refusal that scontrol prints itself. It says what is wrong,
 // and that the reservation was not created or updated.
 type scontrolError struct {
-	problem string
-	update  bool // else creation
+	setting refusal.Setting // Message is only what is wrong
+	update  bool            // else creation
 }
 
 func (e scontrolError) Error() string {
 	if e.update {
-		return e.problem + ".  No reservation update."
+		return e.setting.Error() + ".  No reservation update."
 	}
-	return e.problem + ".  No reservation created."
+	return e.setting.Error() + ".  No reservation created."
 }
 
-// Unwrap returns the message as a refusal.
-func (e scontrolError) Unwrap() error { return refusal.Text(e.Error()) }
+// Unwrap returns the refusal with the whole message.
+func (e scontrolError) Unwrap() error {
+	e.setting.Message = refusal.Text(e.Error())
+	return e.setting
+}
 
-func refuseCreation(problem string) error { return scontrolError{problem: problem} }
+func refuseCreation(code status.ErrorCode, parameter, v, problem string) error {
+	return scontrolError{setting: refuseSetting(code, parameter, v, problem)}
+}
+
+// refuseSettings returns the refusal of settings that do not go together.
+func refuseSettings(problem string) error {
+	return refuseCreation(status.CodeInvalidSettings, "", "", problem)
+}
 
 var (
-	errNoStart      = refuseCreation("A start time must be given")
-	errNoEnd        = refuseCreation("An end time or duration must be given")
-	errNoSize       = refuseCreation("CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified")
-	errNoUsers      = refuseCreation("Either Users/Groups and/or Accounts must be specified")
-	errEndsTooEarly = refuseCreation("Start time cannot be after end time")
+	errNoStart      = refuseSettings("A start time must be given")
+	errNoEnd        = refuseSettings("An end time or duration must be given")
+	errNoSize       = refuseSettings("CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified")
+	errNoUsers      = refuseSettings("Either Users/Groups and/or Accounts must be specified")
+	errEndsTooEarly = refuseSettings("Start time cannot be after end time")
 )
 
 // maxPast is how long before its creation a reservation may start.
@@ -177,10 +188,11 @@ func (c *reservationChange) apply(key, v string) error {
 	name := strings.TrimRight(key, "+-")
 	setting, ok := reservationSettings[name]
 	if !ok {
-		return refuseCreation("Unknown parameter " + key + "=" + v)
+		return refuseCreation(status.CodeUnknownParameter, key, v, "Unknown parameter "+key+"="+v)
 	}
 	if setting.plain != "" && key != name {
-		return scontrolError{"The +=/-= notation is not supported when updating " + setting.plain, true}
+		problem := "The +=/-= notation is not supported when updating " + setting.plain
+		return scontrolError{refuseSetting(status.CodeInvalidSettings, name, v, problem), true}
 	}
 	if err := setting.set(c, key, v); err != nil {
 		return err
@@ -193,7 +205,7 @@ func setResvStart(c *reservationChange, key, v string) error {
 	t, err := value.Instant(v, c.Now)
 	switch {
 	case err != nil:
-		return invalidInstant("start", key, v)
+		return invalidResvTime("start", key, v)
 	case t.Before(c.Now.Add(-maxPast)):
 		return refusal.InvalidTime
 	}
@@ -204,17 +216,17 @@ func setResvStart(c *reservationChange, key, v string) error {
 func setResvEnd(c *reservationChange, key, v string) error {
 	t, err := value.Instant(v, c.Now)
 	if err != nil {
-		return invalidInstant("end", key, v)
+		return invalidResvTime("end", key, v)
 	}
 	c.end, c.hasEnd = t, true
 	return nil
 }
 
-func invalidInstant(which, key, v string) error {
+func invalidResvTime(which, key, v string) error {
 	if v == "" {
 		return refusal.InvalidTime
 	}
-	return refuseCreation("Invalid " + which + " time " + key + "=" + v)
+	return refuseCreation(status.CodeInvalidInstant, key, v, "Invalid "+which+" time "+key+"="+v)
 }
 
 func setResvDuration(c *reservationChange, key, v string) error {
@@ -222,7 +234,7 @@ func setResvDuration(c *reservationChange, key, v string) error {
 	m, err := value.Minutes(v)
 	switch {
 	case err != nil || strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-"):
-		return refuseCreation("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v)
+		return invalidResvDuration(strings.TrimRight(key, "+-"), v)
 	case sign(key) == '+':
 		c.s.Duration += m
 	case sign(key) == '-' && m >= c.s.Duration:
@@ -235,6 +247,10 @@ func setResvDuration(c *reservationChange, key, v string) error {
 		c.s.Duration = m
 	}
 	return nil
+}
+
+func invalidResvDuration(key, v string) error {
+	return refuseCreation(status.CodeInvalidValue, key, v, "Invalid duration "+key+"="+v)
 }
 
 func editResvUsers(c *reservationChange, key, v string) error {
@@ -308,13 +324,13 @@ func setResvLicenses(c *reservationChange, _, v string) error {
 // reservation (--signal=R:).
 func refuseResvStartDelay(_ *reservationChange, key, v string) error {
 	if _, err := value.Minutes(v); err != nil {
-		return refuseCreation("Invalid duration " + key + "=" + v)
+		return invalidResvDuration(key, v)
 	}
 	return refusal.NotSupported
 }
 
 func refuseResvWatts(*reservationChange, string, string) error {
-	return refuseCreation("A power reservation must be empty and set the LICENSE_ONLY flag")
+	return refuseSettings("A power reservation must be empty and set the LICENSE_ONLY flag")
 }
 
 func refuseResvSetting(*reservationChange, string, string) error { return refusal.NotSupported }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -78,7 +79,7 @@ func editResvFlags(c *reservationChange, key, v string) error {
 		name, argument, hasArgument := strings.Cut(strings.ToUpper(word), "=")
 		f, ok := parseFlag(name)
 		if !ok || hasArgument && f.flag != "PURGE_COMP" {
-			return refuseCreation("Error parsing flags " + v)
+			return refuseCreation(status.CodeInvalidValue, "flags", v, "Error parsing flags "+v)
 		}
 		if err := c.editFlag(f.flag, argument, remove); err != nil {
 			return err

@@ -35,7 +35,7 @@ func setResvNodeCount(c *reservationChange, _, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		n, err := parseNodeCount(part)
 		if err != nil {
-			return malformed("Invalid node count " + v)
+			return malformedCount("nodecnt", v, "Invalid node count "+v)
 		}
 		total += n
 	}
@@ -53,14 +53,14 @@ func setResvTRES(c *reservationChange, _, v string) error {
 		kind, _, _ := strings.Cut(name, "/")
 		switch {
 		case kind == "gres":
-			return malformed("TRES type '" + name + "' not supported with reservations")
+			return malformed("tres", v, "TRES type '"+name+"' not supported with reservations")
 		case name != "node" && name != "cpu":
-			return malformed("couldn't identify configured TRES '" + name + "'")
+			return malformed("tres", v, "couldn't identify configured TRES '"+name+"'")
 		}
 		n, err := parseNodeCount(count)
 		switch {
 		case err != nil:
-			return malformed("invalid TRES " + name + " value '" + count + "'")
+			return malformedCount("tres", v, "invalid TRES "+name+" value '"+count+"'")
 		case name == "node":
 			total += n
 			counted = true
@@ -112,7 +112,7 @@ func setCoreCounts(s *v1alpha1.ReservationSpec, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		n, err := value.CountOrZero(part)
 		if err != nil {
-			return malformed("Invalid core count " + v)
+			return malformedCount("corecnt", v, "Invalid core count "+v)
 		}
 		s.CoreCounts = append(s.CoreCounts, n)
 	}

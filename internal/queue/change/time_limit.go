@@ -3,8 +3,8 @@ package change
 import (
 	"fmt"
 
-	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -22,9 +22,13 @@ func parseTimeLimit(v string) (l timeLimit, err error) {
 	}
 	l.zero = v == "0"
 	if l.minutes, err = value.Minutes(v); err != nil {
-		return l, malformed("Invalid TimeLimit value")
+		return l, malformed("TimeLimit", v, "Invalid TimeLimit value")
 	}
 	return l, nil
+}
+
+func invalidLimit(message string) error {
+	return refuseSetting(status.CodeInvalidValue, "TimeLimit", "", message)
 }
 
 // apply returns the limit that follows from the present one; both in minutes,
@@ -36,11 +40,11 @@ func (l timeLimit) apply(present int32) (int32, error) {
 	case l.zero:
 		return present, nil
 	case present == job.Unlimited, l.minutes <= 0, l.sign == '-' && l.minutes == present:
-		return 0, refusal.Text("Invalid TimeLimit increment/decrement value")
+		return 0, invalidLimit("Invalid TimeLimit increment/decrement value")
 	case l.sign == '+':
 		return present + l.minutes, nil
 	case l.minutes > present:
-		return 0, refusal.Text(
+		return 0, invalidLimit(
 			fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, present),
 		)
 	}

@@ -19,7 +19,7 @@ func (s *Service) executeOnEntity(
 ) []status.OperationStatus {
 	act, err := s.entityActionFor(c, op)
 	if err != nil {
-		return []status.OperationStatus{{Job: strings.Join(op.Targets, ","), Error: Message(err)}}
+		return []status.OperationStatus{outcome(strings.Join(op.Targets, ","), err)}
 	}
 	names := op.Targets
 	if len(names) == 0 {
@@ -28,7 +28,7 @@ func (s *Service) executeOnEntity(
 	out := make([]status.OperationStatus, 0, len(names))
 	for _, name := range names {
 		name, err := act(ctx, name)
-		out = append(out, status.OperationStatus{Job: name, Error: Message(err)})
+		out = append(out, outcome(name, err))
 	}
 	return out
 }

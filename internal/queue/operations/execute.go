@@ -38,7 +38,7 @@ func (s *Service) executeOnJobs(
 	}
 	if op.Verb == status.OpUpdate {
 		if err := s.checkUpdate(ctx, c, op); err != nil {
-			return []status.OperationStatus{{Error: Message(err)}}, nil
+			return []status.OperationStatus{outcome("", err)}, nil
 		}
 	}
 	signals := op.Verb == status.OpCancel || op.Verb == status.OpSignal
@@ -180,7 +180,10 @@ func (s *Service) moveUserID(op *status.Operation) error {
 		return nil
 	}
 	if _, err := strconv.ParseUint(user, 10, 32); err != nil && s.Directory.User(user) == nil {
-		return refusal.Text("Invalid " + key + ": " + user)
+		return refusal.Setting{
+			Message: refusal.Text("Invalid " + key + ": " + user),
+			Code:    status.CodeInvalidValue, Parameter: key, Value: user,
+		}
 	}
 	delete(op.Set, key)
 	if len(op.Set) == 0 {

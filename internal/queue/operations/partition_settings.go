@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -92,17 +93,25 @@ func applyPartitionSettings(p *partitionSpec, settings map[string]string) error 
 // invalidValue returns a function that returns the refusal of a value of the named
 // parameter.
 func invalidValue(name string) func(v string) error {
-	return func(v string) error { return refusal.Text("Invalid " + name + " value: " + v) }
+	return func(v string) error {
+		return refuseSetting(status.CodeInvalidValue, name, v, "Invalid "+name+" value: "+v)
+	}
 }
 
 func notNumeric(name string) func(v string) error {
 	return func(v string) error {
-		return refusal.Text("Invalid numeric value " + strconv.Quote(v) + " for " + name + ".")
+		return refuseSetting(
+			status.CodeInvalidCount, name, v, "Invalid numeric value "+strconv.Quote(v)+" for "+name+".",
+		)
 	}
 }
 
 func notNodeCount(v string) error {
-	return refusal.Text(strconv.Quote(v) + " is not a valid node count")
+	return refuseSetting(status.CodeInvalidCount, "MinNodes", v, strconv.Quote(v)+" is not a valid node count")
+}
+
+func refuseSetting(code status.ErrorCode, parameter, v, message string) error {
+	return refusal.Setting{Message: refusal.Text(message), Code: code, Parameter: parameter, Value: v}
 }
 
 // keywordSetter sets one of several keywords, upper case. acceptable is the list
@@ -119,11 +128,12 @@ func keywordSetter(name, acceptable string, field func(*partitionSpec) *string, 
 }
 
 func invalidKeyword(name, acceptable, v string) error {
-	text := "Invalid input: " + strings.ToLower(name) + "=" + v
+	key := strings.ToLower(name)
+	text := "Invalid input: " + key + "=" + v
 	if acceptable != "" {
 		text += "\nAcceptable " + name + " values are " + acceptable
 	}
-	return refusal.Text(text)
+	return refuseSetting(status.CodeInvalidValue, key, v, text)
 }
 
 func flagSetter(name string, field func(*partitionSpec) *bool) partitionSetter {
@@ -149,7 +159,7 @@ func minutesSetter(key string, field func(*partitionSpec) *int32) partitionSette
 		m, err := value.Minutes(v)
 		switch {
 		case err != nil:
-			return refusal.Text("Invalid input " + key + "=" + v)
+			return refuseSetting(status.CodeInvalidValue, key, v, "Invalid input "+key+"="+v)
 		case m == 0:
 			m = job.Unlimited
 		}
@@ -242,8 +252,7 @@ func setOverSubscribe(p *partitionSpec, v string) error {
 		valid = valid && err == nil
 	}
 	if !valid {
-		return refusal.Text("Invalid input: oversubscribe=" + v +
-			"\nAcceptable OverSubscribe values are NO, EXCLUSIVE, YES:#, and FORCE:#")
+		return invalidKeyword("OverSubscribe", "NO, EXCLUSIVE, YES:#, and FORCE:#", v)
 	}
 	p.OverSubscribe = strings.ToUpper(v)
 	return nil

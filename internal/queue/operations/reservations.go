@@ -2,6 +2,7 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -167,7 +168,11 @@ func (s *Service) applyReservation(r *v1alpha1.Reservation, settings map[string]
 	if !s.associated(r.Spec.Users, r.Spec.Accounts) {
 		return refusal.InvalidAccount
 	}
-	return s.reservationPool().Place(r, moved)
+	err = s.reservationPool().Place(r, moved)
+	if !isNew && errors.Is(err, refusal.PartNodesNeedsAll) {
+		return refusal.PartNodesNeedsAllUpdate
+	}
+	return err
 }
 
 // associated reports whether each of the users has an association with each of the

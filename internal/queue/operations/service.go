@@ -103,19 +103,28 @@ func checkSize(set map[string]string) error {
 }
 
 // Message returns the text of an outcome for the error; "" for nil.
-func Message(err error) string {
+func Message(err error) string { return outcome("", err).Error }
+
+// outcome returns the outcome for one job or target; err is nil for success.
+func outcome(name string, err error) status.OperationStatus {
+	o := status.OperationStatus{Job: name}
+	var setting refusal.Setting
 	var text refusal.Text
 	switch {
 	case err == nil:
-		return ""
+	case errors.As(err, &setting):
+		o.Error, o.Code = string(setting.Message), setting.Code
+		o.Parameter, o.Value = setting.Parameter, setting.Value
 	case errors.As(err, &text):
-		return string(text)
+		o.Error, o.Code = string(text), text.Code()
 	case apierrors.IsNotFound(err):
-		return string(refusal.InvalidJobID)
+		o.Error, o.Code = string(refusal.InvalidJobID), status.CodeInvalidJobID
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return status.NotInTime
+		o.Error, o.Code = status.NotInTime, status.CodeNotInTime
+	default:
+		o.Error = err.Error()
 	}
-	return err.Error()
+	return o
 }
 
 // Permit returns nil if the caller may do the action to the job, or to its steps,

@@ -41,7 +41,9 @@ func (s *Service) signalSteps(
 	out := make([]status.OperationStatus, 0, len(steps))
 	for _, step := range steps {
 		err := s.signalStep(ctx, c, op, step)
-		out = append(out, status.OperationStatus{Job: step, Error: Message(err), NoStep: errors.Is(err, errNoStep)})
+		o := outcome(step, err)
+		o.NoStep = errors.Is(err, errNoStep)
+		out = append(out, o)
 	}
 	return out
 }
@@ -100,11 +102,11 @@ func (s *Service) signalStepOf(c *directory.Caller, row *table.Row, op *status.O
 func (s *Service) updateSteps(ctx context.Context, c *directory.Caller, op *status.Operation) []status.OperationStatus {
 	limit, err := change.StepLimit(op.Set)
 	if err != nil {
-		return []status.OperationStatus{{Error: Message(err)}}
+		return []status.OperationStatus{outcome("", err)}
 	}
 	out := make([]status.OperationStatus, 0, len(op.Targets))
 	for _, name := range op.Targets {
-		out = append(out, status.OperationStatus{Job: name, Error: Message(s.limitSteps(ctx, c, name, limit))})
+		out = append(out, outcome(name, s.limitSteps(ctx, c, name, limit)))
 	}
 	return out
 }

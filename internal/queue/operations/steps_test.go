@@ -20,20 +20,22 @@ func TestSignalSteps(t *testing.T) {
 		{ID: 0, Name: "hostname", Nodes: []string{"n1"}, State: "RUNNING"},
 		{ID: 1, Name: "over", State: "COMPLETED", End: 9e9},
 	})
-	const invalid = "Invalid job id specified"
+	const invalid, unknown = "Invalid job id specified", status.CodeInvalidJobID
 	got := c.execute(
 		t, "anna",
 		status.Operation{Verb: status.OpSignal, Signal: 10, Jobs: []string{"1.0", "1.1", "99.0", "3.0", "1.x"}},
 	)
 	want := []status.OperationStatus{
-		{Job: "1.0"}, {Job: "1.1"}, {Job: "99.0", Error: invalid},
-		{Job: "3.0", Error: "Access/permission denied"}, {Job: "1.x", Error: invalid},
+		{Job: "1.0"}, {Job: "1.1"}, {Job: "99.0", Error: invalid, Code: unknown},
+		{Job: "3.0", Error: "Access/permission denied", Code: status.CodeAccessDenied},
+		{Job: "1.x", Error: invalid, Code: unknown},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	got = c.execute(t, "anna", status.Operation{Verb: status.OpCancel, Jobs: []string{"1.1"}})
-	if want := []status.OperationStatus{{Job: "1.1", Error: invalid, NoStep: true}}; !slices.Equal(got, want) {
+	want = []status.OperationStatus{{Job: "1.1", Error: invalid, Code: unknown, NoStep: true}}
+	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	c.execute(t, "anna", status.Operation{Verb: status.OpCancel, Jobs: []string{"1.batch"}})

@@ -167,24 +167,24 @@ func tasksOf(row *table.Row, r query.Ref) array.Set {
 // ended before do not matter beside others. A job that a filter chose and that
 // ended before the operation reached it is left out.
 func outcomes(targets []target) []status.OperationStatus {
-	type outcome struct {
+	type result struct {
 		ref string
 		err error
 	}
-	var list []outcome
+	var list []result
 	position := map[int]int{}
 	for i := range targets {
 		t := &targets[i]
 		if t.index == byFilter {
 			if !hasEnded(t.err) {
-				list = append(list, outcome{t.ref, t.err})
+				list = append(list, result{t.ref, t.err})
 			}
 			continue
 		}
 		at, known := position[t.index]
 		if !known {
 			position[t.index] = len(list)
-			list = append(list, outcome{t.ref, t.err})
+			list = append(list, result{t.ref, t.err})
 			continue
 		}
 		before := list[at].err
@@ -193,8 +193,8 @@ func outcomes(targets []target) []status.OperationStatus {
 		}
 	}
 	out := make([]status.OperationStatus, len(list))
-	for i, o := range list {
-		out[i] = status.OperationStatus{Job: o.ref, Error: Message(o.err)}
+	for i, r := range list {
+		out[i] = outcome(r.ref, r.err)
 	}
 	return out
 }

@@ -25,14 +25,12 @@ type ranked struct {
 // pending jobs of their user in their partition. It is one operation on all of them,
 // with one outcome.
 func (s *Service) top(ctx context.Context, c *directory.Caller, op *status.Operation) []status.OperationStatus {
-	outcome := status.OperationStatus{Job: strings.Join(op.Jobs, ",")}
 	first, others, err := s.rank(ctx, c, s.targets(ctx, c, op))
 	if err == nil {
 		reorder(first, others)
 		err = s.setPriorities(ctx, append(first, others...))
 	}
-	outcome.Error = Message(err)
-	return []status.OperationStatus{outcome}
+	return []status.OperationStatus{outcome(strings.Join(op.Jobs, ","), err)}
 }
 
 // rank returns the jobs that are to be first, and the other pending jobs of their user

@@ -90,6 +90,9 @@ const (
 	NodesBusy             Text = "Requested nodes are busy"
 	PartNodesNeedsAll     Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
 		"  No reservation created."
+	// PartNodesNeedsAllUpdate is the refusal of an update for the same reason.
+	PartNodesNeedsAllUpdate Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
+		"  No reservation update."
 	PartitionInUse          Text = "Partition is in use"
 	ReservationCoresFixed   Text = "Core-based reservation can not be updated"
 	ReservationExists       Text = "Duplicate reservation name"
