@@ -138,10 +138,11 @@ func (e *errorWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reportHangup sends the agent the news that a client hung up whose connection has
-// ended, unless the API server between them has gone away. The API server lives if
-// one of its other connections outlived the client's by a while. Whether that is
-// still open at the end does not matter: API servers close idle connections.
+// reportHangup sends the agent, after hangupTimeout, the news that a client hung up
+// whose connection has ended, unless the API server between them has gone away. The
+// API server lives if one of its other connections outlived the client's by
+// outliveTime. Whether that is still open at the end does not matter: API servers
+// close idle connections. The agent ignores the news if the client has reconnected.
 func (s *Server) reportHangup(r *http.Request, b *v1alpha1.BatchJob) {
 	client := r.URL.Query().Get(wire.AttachClient)
 	if client == "" || len(client) > maxClientName {
@@ -151,9 +152,10 @@ func (s *Server) reportHangup(r *http.Request, b *v1alpha1.BatchJob) {
 	if len(others) == 0 {
 		return
 	}
-	ended := time.Now()
-	time.Sleep(hangupTimeout)
-	if slices.ContainsFunc(others, func(o *connection) bool { return o.openAt(ended.Add(outliveTime)) }) {
-		s.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandHungUp, Client: client})
-	}
+	stillAlive := time.Now().Add(outliveTime)
+	time.AfterFunc(hangupTimeout, func() {
+		if slices.ContainsFunc(others, func(o *connection) bool { return o.openAt(stillAlive) }) {
+			s.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandHungUp, Client: client})
+		}
+	})
 }
