@@ -364,7 +364,8 @@ func (c *Cluster) createWithStatus(ctx context.Context, b *v1alpha1.BatchJob, st
 // WriteStatus changes the status of b in the API server, if b is still the newest
 // version, and notes the change of state in the status's history. It returns the
 // job as written; the store has it, too. The error is the API server's: a conflict
-// if b is not the newest version. The object of a job that has none is created.
+// if b is not the newest version, which the store then has: callers need not read the
+// object again. The object of a job that has none is created.
 func (c *Cluster) WriteStatus(ctx context.Context, b *v1alpha1.BatchJob, at time.Time,
 	change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
 	status := StatusAfter(&b.Status, at, change)

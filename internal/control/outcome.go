@@ -68,8 +68,8 @@ func (c *Cluster) patchStatus(ctx context.Context, base, n *v1alpha1.BatchJob) (
 }
 
 // outcome reads the object that n, a changed copy of base, may have become. done is true
-// if it is not base any more: then it is n, or somebody else changed it, which is a
-// conflict.
+// if it is not base any more: then it is n, or somebody else changed or replaced it, which
+// is a conflict. The store has what was found then.
 func (c *Cluster) outcome(ctx context.Context, base, n *v1alpha1.BatchJob) (
 	found *v1alpha1.BatchJob, done bool, err error) {
 	found = &v1alpha1.BatchJob{}
@@ -79,7 +79,10 @@ func (c *Cluster) outcome(ctx context.Context, base, n *v1alpha1.BatchJob) (
 	if found.ResourceVersion == base.ResourceVersion {
 		return nil, false, nil
 	}
-	if !sameStatus(&found.Status, &n.Status) {
+	if found.UID != base.UID || !sameStatus(&found.Status, &n.Status) {
+		if found.UID != base.UID {
+			c.Jobs.Remove(base, time.Now())
+		}
 		c.ApplyJob(found)
 		return nil, true, apierrors.NewConflict(batchJobs, base.Name, errors.New("the object has changed"))
 	}

@@ -253,25 +253,13 @@ func record(
 		})
 		switch {
 		case apierrors.IsConflict(err):
-			if err := refresh(ctx, c, b); err != nil {
-				return nil, err
-			}
-			continue
+			continue // WriteStatus has read the newest version
 		case err != nil:
 			return nil, fmt.Errorf("recording the remaining tasks of job %d: %w", id, err)
 		}
 		known, _ := c.Job(id)
 		return known, nil
 	}
-}
-
-func refresh(ctx context.Context, c *control.Cluster, b *v1alpha1.BatchJob) error {
-	n := &v1alpha1.BatchJob{}
-	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(b), n); err != nil {
-		return fmt.Errorf("reading job %d again: %w", b.Spec.JobID, err)
-	}
-	c.ApplyJob(n)
-	return nil
 }
 
 // Forget must be called before the object of a task is deleted. It records in the array

@@ -26,7 +26,9 @@ func (k *Keeper) write(
 ) (*v1alpha1.BatchJob, error) {
 	n, err := k.Cluster.WriteStatus(ctx, b, k.Now(), change)
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err):
+		return nil, errChanged // WriteStatus has read the newest version
+	case apierrors.IsNotFound(err):
 		return nil, k.refresh(ctx, b)
 	case err != nil:
 		return nil, fmt.Errorf("writing the state of job %d: %w", b.Spec.JobID, err)
