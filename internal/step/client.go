@@ -38,8 +38,9 @@ var ErrLost = errors.New("connection to the job lost")
 // frame's data is valid during the call. An error ends Follow.
 type Handler func(f *Frame) error
 
-// Follow reads frames until the step is done. Acknowledgements of input go to
-// in, unless it is nil; handle gets the other frames.
+// Follow reads frames until the step is done. It passes acknowledgements of input to in,
+// unless that is nil, and other frames to handle. The error is that of handle, or wraps
+// ErrLost if the connection broke.
 func Follow(conn *Conn, in *Input, handle Handler) error {
 	for {
 		f, err := conn.Receive()
@@ -60,8 +61,8 @@ func Follow(conn *Conn, in *Input, handle Handler) error {
 	}
 }
 
-// Input sends a stream to tasks, within the credit that their acknowledgements
-// give.
+// Input sends a stream to tasks. It sends no more than they have credit for: each task
+// gives credit for the bytes that it acknowledges.
 type Input struct {
 	conn   *Conn
 	window int
@@ -114,7 +115,9 @@ func (in *Input) waitForCredit() int {
 	return 0
 }
 
-// Copy sends r to task (or AllTasks) until r ends, or until no task reads it.
+// Copy sends r to task (or AllTasks) until r ends, no task reads any more, or the
+// connection breaks. Errors are not returned: the goroutine that reads from the
+// connection gets them.
 func (in *Input) Copy(r io.Reader, task uint32) {
 	buf := make([]byte, MaxData)
 	for {
@@ -132,16 +135,14 @@ func (in *Input) Copy(r io.Reader, task uint32) {
 			}
 		}
 		if err != nil {
-			_ = in.conn.Send(
-				&Frame{Type: FrameStdinEOF, Task: task},
-			) // the reader of the connection sees it
+			_ = in.conn.Send(&Frame{Type: FrameStdinEOF, Task: task})
 			return
 		}
 	}
 }
 
-// Label returns the frame's output with the task's number before each line. The
-// number is as wide as the highest in a step with the given number of tasks.
+// Label returns the frame's output with the task's number before each line. The number
+// is padded to the width of the highest one in a step with the given number of tasks.
 func Label(f *Frame, tasks uint32) []byte {
 	prefix := fmt.Sprintf("%*d: ", len(strconv.Itoa(int(tasks)-1)), f.Task)
 	var b bytes.Buffer

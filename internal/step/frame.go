@@ -15,8 +15,8 @@ import (
 // Type is the type of a Frame.
 type Type uint8
 
-// Types of frames. Those of the first group go down, from srun to the tasks;
-// those of the second go up.
+// Types of frames. Those of the first two groups travel from srun towards the tasks,
+// those of the third from the tasks towards srun.
 const (
 	FrameOpen      Type = 1 // Open, the first on every connection
 	FrameRequest   Type = 2 // Request, the second of KindClient
@@ -32,7 +32,7 @@ const (
 	FrameCollected Type = 12 // Collective: a PMIx fence has ended, with the data of all nodes
 	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes in both directions
 
-	FrameSample Type = 14 // empty: asks for FrameSamples, with FlagGPUs including the load of GPUs
+	FrameSample Type = 14 // empty: requests FrameSamples; FlagGPUs includes the load of GPUs
 	FrameTail   Type = 15 // Tail, in place of a Request
 	FrameJoin   Type = 48 // Join: starts a step that is part of a larger one
 
@@ -51,10 +51,10 @@ const (
 	FrameDone        Type = 28 // the last frame
 	FrameFence       Type = 29 // Fence: all tasks of the subtree have reached a fence
 	FrameAbort       Type = 30 // text: a task aborts the step
-	FramePMIxReady   Type = 31 // PMIxReady, the answer to a PMIxJob
+	FramePMIxReady   Type = 31 // PMIxReady, the response to a PMIxJob
 	FrameCollect     Type = 32 // Collective: the data of some nodes for a PMIx fence
 	FrameSamples     Type = 33 // []TaskSample: what the tasks of one node use
-	FrameUsage       Type = 34 // Usage: the answer to a Query, for one step
+	FrameUsage       Type = 34 // Usage: the response to a Query, for one step
 	FrameTailStart   Type = 35 // TailStart: precedes the contents, in FrameStdout
 	FrameResumable   Type = 36 // Resumable
 )
@@ -154,8 +154,9 @@ func (c *Conn) Raw() (conn io.ReadWriteCloser, r io.Reader) { return c.c, c.r }
 // Close ends the connection; blocked calls return.
 func (c *Conn) Close() error { return c.c.Close() }
 
-// Broken reports whether the other side has closed a connection on which
-// nothing is expected to arrive.
+// Broken reports whether the other side has closed the connection, or has sent something
+// although nothing is expected to arrive. It reports false for connections other than TLS
+// over a socket.
 func (c *Conn) Broken() bool {
 	t, ok := c.c.(interface{ NetConn() net.Conn })
 	if !ok {
@@ -178,7 +179,8 @@ func (c *Conn) Broken() bool {
 	return broken || err != nil
 }
 
-// Send writes one frame. After the first error every call fails.
+// Send writes one frame. After a write has failed, every call returns that error. A frame
+// with too much data is refused with an ErrFrame, and the connection stays usable.
 func (c *Conn) Send(f *Frame) error {
 	if n := limit(f.Type); uint64(len(f.Data)) > uint64(n) {
 		return fmt.Errorf("%w: %d bytes are too many for type %d", ErrFrame, len(f.Data), f.Type)
@@ -223,8 +225,8 @@ func JSON(t Type, v any) (*Frame, error) {
 	return &Frame{Type: t, Task: AllTasks, Data: b}, nil
 }
 
-// Receive reads the next frame. Its data is overwritten by the next call. The
-// error is io.EOF if the connection ended between two frames.
+// Receive reads the next frame. The next call overwrites its data. The error is io.EOF if
+// the connection ended between two frames, and wraps ErrFrame for a malformed frame.
 func (c *Conn) Receive() (*Frame, error) {
 	var h [headerSize]byte
 	if _, err := io.ReadFull(c.r, h[:]); err != nil {
@@ -265,7 +267,8 @@ func (c *Conn) readLarge(f *Frame, n uint32) error {
 	return nil
 }
 
-// Expect reads the next frame, which must be of type t, and decodes it into v.
+// Expect reads the next frame and decodes it into v. The error wraps ErrFrame if the frame
+// is not of type t.
 func (c *Conn) Expect(t Type, v any) error {
 	f, err := c.Receive()
 	if err != nil {
@@ -277,10 +280,10 @@ func (c *Conn) Expect(t Type, v any) error {
 	return f.Decode(v)
 }
 
-// Count returns the payload of a FrameStdinAck.
+// Count returns the payload of a FrameStdinAck for n bytes.
 func Count(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// ReadCount reads the payload of a FrameStdinAck.
+// ReadCount returns the number of bytes in a FrameStdinAck.
 func ReadCount(f *Frame) (uint32, error) {
 	if len(f.Data) != 4 {
 		return 0, fmt.Errorf("%w: count of %d bytes", ErrFrame, len(f.Data))

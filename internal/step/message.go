@@ -13,9 +13,9 @@ const (
 	KindLaunch = "launch"
 	// KindResumable is a client that reconnects when its connection breaks.
 	KindResumable = "lasting"
-	// KindStop and KindContinue are sent by the agent of the batch host, to stop
-	// or continue every process on the node. The other agent answers by closing
-	// the connection.
+	// The agent of the batch host sends KindStop or KindContinue to another agent, to
+	// stop or continue every process on that node. That agent closes the connection
+	// when it has done so.
 	KindStop     = "stop"
 	KindContinue = "continue"
 )
@@ -32,8 +32,8 @@ type Open struct {
 	Client string `json:"client,omitempty"`
 }
 
-// Resumable is the answer to an Open of KindResumable. The protocol of package
-// resume follows.
+// Resumable is the response to an Open of KindResumable. The protocol of package resume
+// follows.
 type Resumable struct {
 	Token    string `json:"token,omitempty"`
 	Received uint64 `json:"has,omitempty"`
@@ -80,10 +80,10 @@ type Request struct {
 	// GPUsPerTask and CPUBind are the options as given, for the environment of
 	// the tasks.
 	GPUsPerTask string `json:"gpusPerTask,omitempty"`
-	// TasksPerGPU is --ntasks-per-gpu; 0: not given.
-	TasksPerGPU int32  `json:"tasksPerGPU,omitempty"`
 	CPUBind     string `json:"cpuBind,omitempty"`
-	PreserveEnv bool   `json:"preserveEnv,omitempty"`
+	// TasksPerGPU is --ntasks-per-gpu; 0: not given.
+	TasksPerGPU int32 `json:"tasksPerGPU,omitempty"`
+	PreserveEnv bool  `json:"preserveEnv,omitempty"` // srun --preserve-env
 	// NoKill lets the step continue without nodes that are lost.
 	NoKill bool `json:"noKill,omitempty"`
 
@@ -100,8 +100,9 @@ type Request struct {
 	Ports *int32 `json:"ports,omitempty"`
 }
 
-// Join describes the whole step to one of its parts: the first task and node
-// of the part, and all nodes with the task numbers of the whole.
+// Join describes a step that runs in several components of a heterogeneous job to one of
+// its parts: the numbers of the part's first task and first node, and all nodes of the
+// step with the numbers of their tasks.
 type Join struct {
 	StepID    int32          `json:"stepID"` // preferred; a part keeps its own where this one is in use
 	FirstTask uint32         `json:"firstTask"`
@@ -117,7 +118,7 @@ type Command struct {
 	// Umask is the file mode creation mask; negative: the agent's.
 	Umask int32 `json:"umask"`
 	// Rlimits maps a limit's name, without RLIMIT_, to the soft limit.
-	// RlimitsAsked means that --propagate was given; otherwise the cluster's
+	// RlimitsAsked means that --propagate was given. Without it, the cluster's
 	// configuration may exclude limits.
 	Rlimits      map[string]uint64 `json:"rlimits,omitempty"`
 	RlimitsAsked bool              `json:"rlimitsAsked,omitempty"`
@@ -341,15 +342,15 @@ type TaskUsage struct {
 	Write  int64 `json:"write,omitempty"`
 }
 
-// NodeLost reports that a node of the step no longer answers.
+// NodeLost reports that a node of the step is no longer reachable.
 type NodeLost struct {
 	Node int32  `json:"node"` // index in the step
 	Why  string `json:"why,omitempty"`
 }
 
-// Aborted reports that the step is being ended, and how long that may take.
+// Aborted reports that the step is being ended.
 type Aborted struct {
-	Seconds int32 `json:"seconds"`
+	Seconds int32 `json:"seconds"` // how long that may take
 	// Wait means that the reason is Request.Wait.
 	Wait bool `json:"wait,omitempty"`
 }
@@ -365,7 +366,7 @@ func ExitCode(status uint32) int {
 // Fence is what tasks have put into the key-value space since the last fence.
 type Fence struct {
 	Put map[string]string `json:"put,omitempty"`
-	// Waits means that some task of the subtree waits. The fence does not end
-	// while no task does.
+	// Waits means that a task of the subtree waits for the end of the fence. A fence
+	// does not end before a task waits for it.
 	Waits bool `json:"waits,omitempty"`
 }

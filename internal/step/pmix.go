@@ -39,7 +39,7 @@ type Collective struct {
 	Data        []byte
 }
 
-// Frame encodes c.
+// Frame encodes c in a frame of type t (FrameCollect or FrameCollected).
 func (c *Collective) Frame(t Type) *Frame {
 	b := make([]byte, 0, 10+len(c.Key)+len(c.Data))
 	b = binary.BigEndian.AppendUint32(b, c.Parts)
@@ -49,8 +49,8 @@ func (c *Collective) Frame(t Type) *Frame {
 	return &Frame{Type: t, Task: AllTasks, Data: append(b, c.Data...)}
 }
 
-// ReadCollective decodes a frame that Collective.Frame encoded. Data aliases the
-// frame's.
+// ReadCollective decodes a frame that Collective.Frame encoded. Data shares the memory of
+// the frame's. The error wraps ErrFrame.
 func ReadCollective(f *Frame) (*Collective, error) {
 	b := f.Data
 	if len(b) < 10 {
@@ -66,14 +66,14 @@ func ReadCollective(f *Frame) (*Collective, error) {
 }
 
 // Modex is a direct exchange between two nodes: a request for what task Of has
-// put (the frame's task is Of), or the answer to it (the frame's task is From).
+// put (the frame's task is Of), or the response to it (the frame's task is From).
 type Modex struct {
 	Answer bool
 	ID     uint32 // of the request, for its server
 	From   uint32 // a task on the requesting node
 	Of     uint32
-	Status int32 // PMIx status of an answer
-	// Data of a request is the requested key, or empty; that of an answer is
+	Status int32 // PMIx status of a response
+	// Data of a request is the requested key, or empty; that of a response is
 	// what the task has put.
 	Data []byte
 }
@@ -93,7 +93,8 @@ func (m *Modex) Frame() *Frame {
 	return f
 }
 
-// ReadModex decodes a frame that Modex.Frame encoded. Data aliases the frame's.
+// ReadModex decodes a frame that Modex.Frame encoded. Data shares the memory of the
+// frame's. The error wraps ErrFrame.
 func ReadModex(f *Frame) (*Modex, error) {
 	if len(f.Data) < modexSize {
 		return nil, fmt.Errorf("%w: modex of %d bytes", ErrFrame, len(f.Data))

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// QueryUsage asks the agents of a job what the given running steps use, or all
-// running steps if none is given. conn must be new; the caller closes it.
+// QueryUsage returns what the given running steps of a job use, or all its running steps
+// if none is given. conn must be new; the caller closes it.
 func QueryUsage(conn *Conn, steps ...int32) (list []Usage, err error) {
 	if err := conn.SendJSON(FrameQuery, &Query{Steps: steps}); err != nil {
 		return nil, err
@@ -31,8 +31,9 @@ var namedSteps = map[string]int32{
 	"batch": wire.StepBatch, "extern": wire.StepExtern, "interactive": wire.StepInteractive,
 }
 
-// ParseID returns the number of the step with the given name or number, and
-// math.MinInt32, which no step has, for other texts.
+// ParseID returns the number of the step with the given name ("batch", "extern",
+// "interactive") or number. For any other text it returns math.MinInt32, which is the
+// number of no step.
 func ParseID(name string) int32 {
 	if id, ok := namedSteps[name]; ok {
 		return id

@@ -10,22 +10,22 @@ import (
 	"github.com/berth-hpc/berth/internal/step/resume"
 )
 
-// Dialer connects to the agent of a job's first node. If temporary is true the
-// error may not occur on another attempt.
+// Dialer connects to the agent of a job's first node. temporary means that another
+// attempt may succeed after this error.
 type Dialer func(ctx context.Context) (conn io.ReadWriteCloser, temporary bool, err error)
 
 // Timeouts of a resumable client.
 const (
-	answerTimeout  = 10 * time.Second
-	reconnectPause = 500 * time.Millisecond
-	flushTimeout   = 2 * time.Second
+	responseTimeout = 10 * time.Second
+	reconnectPause  = 500 * time.Millisecond
+	flushTimeout    = 2 * time.Second
 )
 
-// DialResumable connects a client that reconnects when the connection breaks,
-// for as long as the agent waits for it. client is the name that dial gives the
-// client at the API role. notify is called from another goroutine, with the
-// cause when the connection breaks and with nil when it is restored. The error
-// is a *RefusedError if the agent refuses the client.
+// DialResumable connects a client that reconnects when the connection breaks, for as
+// long as the agent waits for it. client is the name by which dial announces the client to
+// the API role. notify is called in another goroutine: with the cause when the connection
+// breaks, and with nil when it is restored. The error is a *RefusedError if the agent
+// refuses the client.
 func DialResumable(
 	ctx context.Context, client string, dial Dialer, notify func(cause error),
 ) (*Conn, *Resumable, error) {
@@ -34,14 +34,14 @@ func DialResumable(
 		return nil, nil, err
 	}
 	first := NewConn(conn)
-	answer, err := first.openResumable(&Open{Kind: KindResumable, Client: client})
+	resumable, err := first.openResumable(&Open{Kind: KindResumable, Client: client})
 	if err != nil {
 		first.Close()
 		return nil, nil, fmt.Errorf("connect to the agent of the job: %w", err)
 	}
 	r := &redialer{
 		ctx: ctx, dial: dial, notify: notify,
-		token: answer.Token, grace: time.Duration(answer.Grace) * time.Second,
+		token: resumable.Token, grace: time.Duration(resumable.Grace) * time.Second,
 	}
 	r.stream = resume.New(r.grace)
 	r.stream.DetectSilence()
@@ -50,14 +50,14 @@ func DialResumable(
 	if err := r.stream.Use(raw, reader, 0); err != nil {
 		return nil, nil, err
 	}
-	return NewConn(r), &answer, nil
+	return NewConn(r), &resumable, nil
 }
 
 // openResumable opens a new resumable stream, or resumes the one that open
 // names.
-func (c *Conn) openResumable(open *Open) (answer Resumable, err error) {
+func (c *Conn) openResumable(open *Open) (resumable Resumable, err error) {
 	if err = c.SendJSON(FrameOpen, open); err != nil {
-		return answer, err
+		return resumable, err
 	}
 	f, err := c.Receive()
 	switch {
@@ -67,12 +67,12 @@ func (c *Conn) openResumable(open *Open) (answer Resumable, err error) {
 	case f.Type != FrameResumable:
 		err = fmt.Errorf("%w: type %d in place of %d", ErrFrame, f.Type, FrameResumable)
 	default:
-		err = f.Decode(&answer)
+		err = f.Decode(&resumable)
 	}
-	return answer, err
+	return resumable, err
 }
 
-// redialer is a stream together with the way to its next connection.
+// redialer is a stream that reconnects when its connection breaks.
 type redialer struct {
 	ctx    context.Context
 	dial   Dialer
@@ -124,16 +124,16 @@ func (r *redialer) resume(ctx context.Context) error {
 		return err
 	}
 	conn := NewConn(raw)
-	timeout := time.AfterFunc(answerTimeout, func() { conn.Close() })
-	answer, err := conn.openResumable(&Open{Kind: KindResumable, Token: r.token, Received: r.stream.Detach()})
+	timeout := time.AfterFunc(responseTimeout, func() { conn.Close() })
+	resumable, err := conn.openResumable(&Open{Kind: KindResumable, Token: r.token, Received: r.stream.Detach()})
 	if !timeout.Stop() || err != nil {
 		conn.Close()
 		return errors.Join(ctx.Err(), err)
 	}
-	if answer.Token != r.token {
+	if resumable.Token != r.token {
 		conn.Close()
 		return resume.ErrGone // the agent no longer has the stream
 	}
 	raw, reader := conn.Raw()
-	return r.stream.Use(raw, reader, answer.Received)
+	return r.stream.Use(raw, reader, resumable.Received)
 }

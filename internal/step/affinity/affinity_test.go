@@ -104,3 +104,20 @@ func TestGPUBindAsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestGPUsPerTaskBeyondInt checks that a number of GPUs per task that no node has, such
+// as the largest int, selects no positions that do not exist.
+func TestGPUsPerTaskBeyondInt(t *testing.T) {
+	for n, want := range map[string][][]int{
+		"9223372036854775807":  {{0, 1}, {0}, {0}, {0}},
+		"4611686018427387904":  {{0, 1}, {0}, {0}, {0}},
+		"99999999999999999999": {{0}, {1}, {0}, {0}}, // not a number: 1
+	} {
+		b := ParseGPUBind("per_task:"+n, "")
+		for local := range want {
+			if positions, _ := b.Select(local, 2); !reflect.DeepEqual(positions, want[local]) {
+				t.Errorf("per_task:%s: task %d: %v, want %v", n, local, positions, want[local])
+			}
+		}
+	}
+}

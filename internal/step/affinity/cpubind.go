@@ -56,7 +56,8 @@ var cpuBindKinds = map[string]string{
 
 var errInvalid = errors.New("invalid binding")
 
-// ParseCPUBind parses --cpu-bind (srun(1)). The error has no text for users.
+// ParseCPUBind parses --cpu-bind (srun(1)). Callers print a message of their own for the
+// error.
 func ParseCPUBind(text string) (b CPUBind, err error) {
 	for _, part := range value.BindWords(text) {
 		name, list, hasList := strings.Cut(part, ":")
@@ -104,8 +105,8 @@ func parseList(kind, text string) ([]string, error) {
 	return list, nil
 }
 
-// Listed returns the entry of the list for a local task: the numbers of CPUs or
-// NUMA nodes.
+// Listed returns the CPUs or NUMA nodes that the list gives the local task (counted from
+// 0 on its node), or nil if there is no list.
 func (b *CPUBind) Listed(local int) []int { return listed(b.Kind, b.List, local) }
 
 func listed(kind string, list []string, local int) []int {
@@ -135,7 +136,7 @@ type MemBind struct {
 }
 
 // ParseMemBind parses --mem-bind in the form in which Slurm shows it (package
-// value). The error has no text for users.
+// value). Callers print a message of their own for the error.
 func ParseMemBind(text string) (b MemBind, err error) {
 	b.Given = text
 	for _, part := range value.BindWords(text) {
@@ -162,10 +163,12 @@ func ParseMemBind(text string) (b MemBind, err error) {
 	return b, nil
 }
 
-// Listed returns the entry of the list for a local task: NUMA nodes.
+// Listed returns the NUMA nodes that the list gives the local task (counted from 0 on its
+// node), or nil if there is no list.
 func (b *MemBind) Listed(local int) []int { return listed(b.Kind, b.List, local) }
 
-// ParseMask parses a hexadecimal mask into the numbers of its bits, ascending.
+// ParseMask returns the numbers of the bits that are set in a hexadecimal mask, ascending.
+// The mask may begin with 0x and must not be zero.
 func ParseMask(text string) ([]int, error) {
 	n, ok := new(big.Int).SetString(strings.TrimPrefix(strings.ToLower(text), "0x"), 16)
 	if !ok || n.Sign() <= 0 || n.BitLen() > 1<<12 {

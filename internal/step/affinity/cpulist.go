@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPUList parses a list such as "0-3,8" into ascending numbers.
+// ParseCPUList parses a list such as "0-3,8" into ascending numbers; an empty list has
+// none.
 func ParseCPUList(list string) ([]int, error) {
 	var ids []int
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {

@@ -8,12 +8,12 @@ import (
 
 // GPUBind is the parsed value of --gpu-bind.
 type GPUBind struct {
-	Given   string
+	Given   string // the option's value, or what --gpus-per-task implies; "": neither was given
 	Verbose bool
-	Kind    string // "": every task sees all GPUs of the step
-	List    []string
-	N       int  // of single and per_task
-	Invalid bool // N is not the value given
+	Kind    string   // "": every task sees all GPUs of the step
+	List    []string // of map_gpu and mask_gpu: the entries, for the local tasks in turn
+	N       int      // of single and per_task; at least 1
+	Invalid bool     // the value given is no number above 0, and N is 1
 }
 
 // Kinds of GPUBind beside None.
@@ -23,6 +23,9 @@ const (
 	gpuSingle  = "single"   // N tasks share one
 	gpuPerTask = "per_task" // N for each task
 )
+
+// maxGPUs is more GPUs than a node has. Larger numbers mean the same.
+const maxGPUs = 1 << 16
 
 // ParseGPUBind parses --gpu-bind and --gpus-per-task, which have been checked
 // before; either may be empty.
@@ -46,14 +49,17 @@ func ParseGPUBind(text, perTask string) GPUBind {
 		b.List = strings.Split(arg, ",")
 	case gpuSingle, gpuPerTask:
 		n, err := strconv.Atoi(arg)
-		b.N = max(n, 1)
-		b.Invalid = err != nil || n < 1
+		if b.Invalid = err != nil || n < 1; b.Invalid {
+			n = 1
+		}
+		b.N = min(n, maxGPUs)
 	}
 	return b
 }
 
-// Select returns the GPUs of a local task, as ascending positions among the
-// count GPUs that the step has on the node, and warnings for the user.
+// Select returns the GPUs of a local task (counted from 0 on its node), as ascending
+// positions among the count GPUs that the step has on the node, and warnings for the
+// user. count must be at least 1.
 func (b *GPUBind) Select(local, count int) (positions []int, warnings []string) {
 	all := make([]int, count)
 	for i := range all {

@@ -1,5 +1,5 @@
-// Package bcast sends a file to every node of a job (sbcast, srun --bcast). The
-// bytes are the input of a hidden step, so they take the tree of agents.
+// Package bcast sends a file to every node of a job (sbcast, srun --bcast). The bytes are
+// the input of a hidden step, so the agents forward them along their tree.
 package bcast
 
 import (
@@ -17,9 +17,9 @@ import (
 )
 
 // NewChecksum returns the hash by which a node verifies that a file arrived
-// undamaged. It detects faults, not attacks: only the job's user can write to
-// the connections, and between nodes every record on them is authenticated. So
-// a checksum that costs next to nothing is enough.
+// undamaged. A cheap checksum is enough, because it has to detect faults and not attacks:
+// only the job's user can write to the connections, and between nodes TLS authenticates
+// them.
 func NewChecksum() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) }
 
 // Describe reads an open regular file and returns its description, without a
@@ -53,11 +53,11 @@ type Destination struct {
 	Nodes []string // nil: all nodes of the job
 }
 
-// Send sends a file to the nodes of to and returns the number of the hidden
-// step that did it. conn must be new; the caller closes it. Lines about nodes
-// that failed, in Slurm's words, go to report. code is the exit code: the
-// system's error number on a node, 1 if there is none, and 0 if every node has
-// the file. The error is a *step.RefusedError if the step was refused.
+// Send sends a file to the nodes of to and returns the number of the hidden step that did
+// it. conn must be new; the caller closes it. Send calls report with a line in Slurm's
+// words for each node that failed. code is the exit code of the command: 0 if every node
+// has the file, else the highest errno of a node, or 1 if there is none. The error is a
+// *step.RefusedError if the step was refused.
 func Send(
 	conn *step.Conn, to *Destination, file io.Reader, spec *step.FileSpec, report func(line string),
 ) (id int32, code int, err error) {

@@ -22,9 +22,8 @@ type TaskRange struct {
 	To   uint32 `json:"to"`
 }
 
-// Parse parses the file called name. It cannot check what depends on the number
-// of tasks, which Check does. The error is in the words of Slurm and may have
-// two lines.
+// Parse parses text, the contents of the file called name. Check does the checks that
+// depend on the number of tasks. The error is Slurm's text and may have two lines.
 func Parse(name, text string) ([]Program, error) {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	var list []Program
@@ -104,7 +103,7 @@ func splitWords(line string) []string {
 	return words
 }
 
-// parseTaskRanges parses "0-1,3". The error is in the words of Slurm.
+// parseTaskRanges parses "0-1,3". The error is Slurm's text.
 func parseTaskRanges(text string) ([]TaskRange, error) {
 	var ranges []TaskRange
 	for part := range strings.SplitSeq(text, ",") {
@@ -144,9 +143,9 @@ func (p *Program) offset(task uint32) (uint32, bool) {
 	return 0, false
 }
 
-// Command returns the arguments that a task executes: those of the line that
-// names it, or else those of the line "*", followed by more. It returns nil if
-// no line is for the task.
+// Command returns the program and arguments that a task executes: those of the line that
+// names the task, or else those of the line "*", followed by more. It returns nil if no
+// line is for the task.
 func Command(list []Program, task uint32, more []string) []string {
 	for _, star := range []bool{false, true} {
 		for i := range list {
@@ -172,8 +171,8 @@ func expand(args []string, task, offset uint32) []string {
 	return out
 }
 
-// Check returns what is wrong with the programs for a step with the given number
-// of tasks, in Slurm's lines; nil if nothing is.
+// Check checks the programs for a step with the given number of tasks. It returns the
+// lines of Slurm's error, or nil if there is none.
 func Check(file string, list []Program, tasks uint32) (problem []string) {
 	seen := make([]bool, tasks)
 	star := false

@@ -7,9 +7,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// distribute places tasks on the chosen nodes. How many tasks each node gets is
-// decided by dealing them out in turn, within the capacity of the nodes. Which
-// tasks they are depends on the distribution.
+// distribute places tasks on the chosen nodes. Each node gets tasks in turn, within its
+// capacity. That gives the number of tasks of each node; which tasks they are depends on
+// the distribution (srun -m).
 func distribute(nodes []Node, chosen []int32, s *step.Shape, tasks, cpusPerTask int32) *Layout {
 	capacity := make([]int32, len(chosen))
 	for k, i := range chosen {

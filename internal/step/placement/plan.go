@@ -81,9 +81,10 @@ func Refuse(jobID int64, reason string) error {
 	return step.Refuse(fmt.Sprintf("Unable to create step for job %d: %s", jobID, reason))
 }
 
-// Plan places the tasks of a step on nodes of its job. wait is true if the step
-// fits the job, but not what other steps have left free; that cannot happen
-// with overlap. The error is a *step.RefusedError.
+// Plan places the tasks of a step on nodes of its job. wait is true, and l nil, if the
+// step fits the job, but not what other steps have left free; that cannot happen with
+// overlap (srun --overlap). exact lets the step share nodes with other steps. The error
+// is a *step.RefusedError.
 func Plan(jobID int64, nodes []Node, s *step.Shape, exact, overlap bool) (l *Layout, wait bool, err error) {
 	if s.Tasks > MaxTasks || s.TasksPerNode > MaxTasks || s.Nodes > MaxTasks {
 		return nil, false, Refuse(jobID, ReasonProcessors)
@@ -94,20 +95,23 @@ func Plan(jobID int64, nodes []Node, s *step.Shape, exact, overlap bool) (l *Lay
 	}
 	want := wantedNodes(s, len(nodes))
 	tasks := wantedTasks(s, want)
-	if first := s.Relative - 1; first > 0 && int(first+want) > len(nodes) {
+	if first := int(s.Relative) - 1; first > 0 && first+int(want) > len(nodes) {
 		return nil, false, refuseRelative(s, first, want, len(nodes))
 	}
 	if int(want) > len(allowed) {
 		return nil, false, refuseTooFewNodes(len(allowed), want, len(s.Exclude) > 0)
 	}
+	if tasks > MaxTasks {
+		return nil, false, Refuse(jobID, ReasonProcessors)
+	}
 	cpusPerTask := max(s.CPUsPerTask, 1)
 	if s.CPUsPerTask > 0 && s.Tasks == 0 && s.TasksPerNode == 0 && !s.Overcommit {
 		tasks = max(tasks, tasksThatFill(nodes, allowed, s, want))
 	}
-	request := selection{shape: s, nodes: want, cpus: tasks * cpusPerTask, exact: exact, ignoreBusy: overlap}
+	request := selection{shape: s, nodes: want, cpus: tasks * int64(cpusPerTask), exact: exact, ignoreBusy: overlap}
 	chosen := request.choose(nodes, allowed)
 	if chosen != nil {
-		return distribute(nodes, chosen, s, tasks, cpusPerTask), false, nil
+		return distribute(nodes, chosen, s, int32(tasks), cpusPerTask), false, nil
 	}
 	request.ignoreBusy = true
 	if overlap || request.choose(nodes, allowed) == nil {
@@ -116,8 +120,8 @@ func Plan(jobID int64, nodes []Node, s *step.Shape, exact, overlap bool) (l *Lay
 	return nil, true, nil
 }
 
-// refuseRelative refuses a step that would extend past the job's last node.
-func refuseRelative(s *step.Shape, first, want int32, have int) error {
+// refuseRelative returns the error of a step that would extend past the job's last node.
+func refuseRelative(s *step.Shape, first int, want int32, have int) error {
 	option := "SLURM_JOB_NUM_NODES"
 	if s.NodesGiven {
 		option = "--nodes"
@@ -126,6 +130,7 @@ func refuseRelative(s *step.Shape, first, want int32, have int) error {
 		"--relative and %s option incompatible with count of allocated nodes (%d+%d>%d)", option, first, want, have))
 }
 
+// refuseTooFewNodes returns the error of a step that requests more nodes than it may use.
 func refuseTooFewNodes(have int, want int32, excluded bool) error {
 	if excluded && have == 0 {
 		return step.Refuse("Hostlist is empty!  Can't run job.")
@@ -157,21 +162,21 @@ func wantedNodes(s *step.Shape, have int) int32 {
 
 // wantedTasks returns the number of tasks of a step on the given number of
 // nodes.
-func wantedTasks(s *step.Shape, nodes int32) int32 {
+func wantedTasks(s *step.Shape, nodes int32) int64 {
 	if s.Tasks > 0 {
-		return s.Tasks
+		return int64(s.Tasks)
 	}
-	return nodes * max(s.TasksPerNode, 1)
+	return int64(nodes) * int64(max(s.TasksPerNode, 1))
 }
 
 // tasksThatFill returns how many tasks of the step fill the CPUs of the job on its
 // nodes. As many run if --cpus-per-task is given and no number of tasks.
-func tasksThatFill(nodes []Node, allowed []int32, s *step.Shape, want int32) (tasks int32) {
+func tasksThatFill(nodes []Node, allowed []int32, s *step.Shape, want int32) (tasks int64) {
 	shape := *s
 	shape.MemPerCPU, shape.MemPerNode = 0, 0
-	r := selection{shape: &shape, nodes: want, cpus: want * s.CPUsPerTask, exact: true, ignoreBusy: true}
+	r := selection{shape: &shape, nodes: want, cpus: int64(want) * int64(s.CPUsPerTask), exact: true, ignoreBusy: true}
 	for _, i := range r.choose(nodes, allowed) {
-		tasks += nodes[i].CPUs / s.CPUsPerTask
+		tasks += int64(nodes[i].CPUs / s.CPUsPerTask)
 	}
 	return tasks
 }
@@ -202,10 +207,11 @@ func candidates(jobID int64, nodes []Node, s *step.Shape) ([]int32, error) {
 
 // selection is a request for nodes with enough CPUs and memory.
 type selection struct {
-	shape       *step.Shape
-	nodes, cpus int32 // wanted
-	exact       bool  // nodes that other steps use in part are good, too
-	ignoreBusy  bool  // what other steps have reserved counts as free
+	shape      *step.Shape
+	nodes      int32 // wanted
+	cpus       int64 // wanted on these nodes in all
+	exact      bool  // nodes that other steps use in part may be chosen as well
+	ignoreBusy bool  // what other steps have reserved counts as free
 }
 
 // choose returns the chosen nodes in the order of allowed, or nil if the request
@@ -217,7 +223,7 @@ func (r *selection) choose(nodes []Node, allowed []int32) []int32 {
 		required[n] = true
 	}
 	chosen := make(map[int32]bool, r.nodes)
-	total := int32(0)
+	total := int64(0)
 	for _, i := range allowed {
 		if !required[nodes[i].Name] {
 			continue
@@ -227,12 +233,12 @@ func (r *selection) choose(nodes []Node, allowed []int32) []int32 {
 			return nil
 		}
 		chosen[i] = true
-		total += free
+		total += int64(free)
 	}
 	for _, i := range allowed {
 		if free := r.free(&nodes[i]); int32(len(chosen)) < r.nodes && !chosen[i] && free > 0 {
 			chosen[i] = true
-			total += free
+			total += int64(free)
 		}
 	}
 	if int32(len(chosen)) < r.nodes || (total < r.cpus && !r.shape.Overcommit) {

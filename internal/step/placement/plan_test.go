@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -103,5 +104,37 @@ func TestTasksFillTheCPUs(t *testing.T) {
 	s := step.Shape{Nodes: 2, MaxNodes: 2, CPUsPerTask: 1}
 	if _, wait, err := Plan(1, nodes, &s, true, false); !wait || err != nil {
 		t.Errorf("a step that fills CPUs of which one is in use does not wait: %v", err)
+	}
+}
+
+// TestHugeStepsAreRefused checks that the product of two numbers that are each possible
+// does not overflow and pass for a small one.
+func TestHugeStepsAreRefused(t *testing.T) {
+	nodes := []Node{{Name: "a", CPUs: 4}, {Name: "b", CPUs: 4}}
+	for _, s := range []step.Shape{
+		{Tasks: 2, CPUsPerTask: 1 << 30},
+		{Tasks: 4, CPUsPerTask: 1 << 30},
+		{Tasks: 40000, CPUsPerTask: 60000},
+		{TasksPerNode: MaxTasks, CPUsPerTask: 1 << 13},
+		{CPUsPerTask: 1 << 30},
+		{Tasks: 1, CPUsPerTask: math.MaxInt32},
+	} {
+		want := Refuse(1, ReasonProcessors).Error()
+		if l, wait, err := Plan(1, nodes, &s, true, true); err == nil || err.Error() != want {
+			t.Errorf("%+v: accepted %v, wait %v, %v", s, l != nil, wait, err)
+		}
+	}
+	many := make([]Node, 4)
+	for i := range many {
+		many[i] = Node{Name: fmt.Sprint("n", i), CPUs: 4}
+	}
+	s := step.Shape{TasksPerNode: MaxTasks / 2, Overcommit: true}
+	if l, _, err := Plan(1, many, &s, true, true); err == nil {
+		t.Errorf("a step of %d tasks is accepted, more than %d", l.Count, MaxTasks)
+	}
+	s = step.Shape{Relative: math.MaxInt32, Nodes: 2}
+	want := "--relative and SLURM_JOB_NUM_NODES option incompatible with count of allocated nodes (2147483646+2>4)"
+	if _, _, err := Plan(1, many, &s, true, true); err == nil || err.Error() != want {
+		t.Errorf("--relative: %v, want %s", err, want)
 	}
 }

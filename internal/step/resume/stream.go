@@ -1,7 +1,7 @@
-// Package resume carries a stream of bytes over a sequence of connections. What
-// was sent and not acknowledged when a connection broke is sent again on the
-// next, so nothing is lost or duplicated. Both ends have a Stream. The caller
-// makes the connections and decides who may resume which stream.
+// Package resume carries a stream of bytes over a sequence of connections. Bytes that were
+// sent and not acknowledged when a connection broke are sent again on the next one, so
+// nothing is lost or duplicated. Both ends have a Stream. The caller makes the connections
+// and decides who may resume which stream.
 //
 // A connection carries records. A record begins with a byte for its kind and
 // eight bytes with a length or an offset (big endian).
@@ -168,7 +168,8 @@ func (s *Stream) fail(err error) {
 	}
 }
 
-// Write buffers b for the other end. It blocks while the window is full.
+// Write buffers b for the other end. It blocks while the window is full. The error is
+// io.ErrClosedPipe after Drain or Flush began.
 func (s *Stream) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +203,8 @@ func (s *Stream) discard(received uint64) {
 	s.changed.Broadcast()
 }
 
-// Read reads what the other end wrote. The error is io.EOF after Close.
+// Read reads what the other end wrote, and waits while there is no connection. The error
+// is io.EOF after Close.
 func (s *Stream) Read(b []byte) (int, error) {
 	for {
 		l, err := s.waitForLink()
@@ -255,6 +257,7 @@ func (s *Stream) readFrom(l *link, b []byte) (int, error) {
 			return 0, err
 		}
 	}
+	defer s.watchForSilence(l)()
 	n, err := l.r.Read(b[:min(uint64(len(b)), l.left)])
 	l.left -= uint64(n)
 	return n, err
@@ -271,12 +274,19 @@ func (s *Stream) acknowledgeNow() {
 	}
 }
 
+// watchForSilence drops l after maxSilence, if the stream detects silence. The caller
+// calls stop when its read returns.
+func (s *Stream) watchForSilence(l *link) (stop func()) {
+	if !s.detectSilence {
+		return func() {}
+	}
+	t := time.AfterFunc(maxSilence, func() { s.dropBroken(l, errors.New("no sign of life")) })
+	return func() { t.Stop() }
+}
+
 // readHeader reads the header of the next record, and handles acknowledgements.
 func (s *Stream) readHeader(l *link) error {
-	if s.detectSilence {
-		t := time.AfterFunc(maxSilence, func() { s.dropBroken(l, errors.New("no sign of life")) })
-		defer t.Stop()
-	}
+	defer s.watchForSilence(l)()
 	var h [headerSize]byte
 	if _, err := io.ReadFull(l.r, h[:]); err != nil {
 		return err

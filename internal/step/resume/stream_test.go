@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -215,5 +216,38 @@ func TestBadRecords(t *testing.T) {
 	x, _ := net.Pipe()
 	if err := s.Use(x, x, 5); !errors.Is(err, errRecord) {
 		t.Error("the stream accepted an acknowledgement of bytes that were never sent:", err)
+	}
+}
+
+// TestSilenceWithinARecord checks that a connection on which nothing arrives any more is
+// dropped, also if it broke in the middle of a record.
+func TestSilenceWithinARecord(t *testing.T) {
+	for name, sent := range map[string][]byte{
+		"before a record": nil,
+		"in a header":     {'D', 0, 0},
+		"in the data":     {'D', 0, 0, 0, 0, 0, 0, 0, 5, 'h', 'e'},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(time.Hour)
+			defer s.Close()
+			s.DetectSilence()
+			lost := make(chan error, 1)
+			s.OnLoss(func(err error) { lost <- err })
+			x, y := net.Pipe()
+			defer y.Close()
+			if err := s.Use(x, x, 0); err != nil {
+				t.Fatal(err)
+			}
+			go io.Copy(io.Discard, s) //nolint:errcheck // it ends with the stream
+			go io.Copy(io.Discard, y) //nolint:errcheck // it ends with the connection
+			if _, err := y.Write(sent); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-lost:
+			case <-time.After(2 * maxSilence):
+				t.Errorf("the connection is silent %s, and was not dropped", name)
+			}
+		})
 	}
 }
