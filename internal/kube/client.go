@@ -26,23 +26,24 @@ const (
 	requestTimeout   = 60 * time.Second
 )
 
-// maxAnswer bounds the size of an answer, against a faulty server.
-const maxAnswer = 1 << 30
+// maxResponse bounds the size of a response in bytes, against a faulty server.
+const maxResponse = 1 << 30
 
-// Client sends requests to one API server as one user. It is safe for
-// concurrent use.
+// Client sends requests to one API server as one user. A request that fails returns an
+// *Error, whose message is for the user. Client is safe for concurrent use.
 type Client struct {
 	cfg   *Config
 	http  *http.Client
 	read  func(string) ([]byte, error)
 	agent string
 
-	// Warn, if not nil, is called with each warning in an answer. Set it before the
+	// Warn, if not nil, is called with each warning in a response. Set it before the
 	// first request.
 	Warn func(text string)
 }
 
-// Connect finds the cluster (Find) and returns a client for it. It sends no request.
+// Connect finds the cluster (see Find) and returns a client for it. It sends no request.
+// The error is an *Error.
 func Connect(p *stdio.Process, explicit string) (*Client, error) {
 	cfg, err := Find(p, explicit)
 	if err != nil {
@@ -123,12 +124,12 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Get reads the object or list at path into out; nil discards the answer.
+// Get reads the object or list at path into out; nil discards the response.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.do(ctx, http.MethodGet, path, query, "", nil, out)
 }
 
-// Post sends in as JSON and reads the answer into out.
+// Post sends in as JSON and reads the response into out; nil discards it.
 func (c *Client) Post(ctx context.Context, path string, query url.Values, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -137,7 +138,8 @@ func (c *Client) Post(ctx context.Context, path string, query url.Values, in, ou
 	return c.do(ctx, http.MethodPost, path, query, "application/json", body, out)
 }
 
-// MergePatch changes the object at path by a JSON merge patch.
+// MergePatch changes the object at path by the JSON merge patch in (RFC 7396), and reads
+// the changed object into out; nil discards it.
 func (c *Client) MergePatch(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -151,7 +153,7 @@ func (c *Client) Delete(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodDelete, path, nil, "", nil, nil)
 }
 
-// GetTable reads a list as a Table of the server's printer columns.
+// GetTable reads a list into out, a metav1.Table with the server's printer columns.
 func (c *Client) GetTable(ctx context.Context, path string, out any) error {
 	return c.send(ctx, http.MethodGet, path, nil, http.Header{
 		"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}, nil, out)
@@ -205,7 +207,7 @@ func (c *Client) send(
 			}
 		}
 	}
-	return c.answer(resp, out)
+	return c.decodeResponse(resp, out)
 }
 
 // warningText returns the text of an API server's Warning header: 299 AGENT "TEXT".
@@ -219,8 +221,9 @@ func warningText(h string) (string, bool) {
 	return text, err == nil
 }
 
-// answer reads the whole answer, so that the connection can be reused.
-func (c *Client) answer(resp *http.Response, out any) error {
+// decodeResponse decodes a response into out, or returns the error that it reports. It
+// reads the whole response, so that the connection can be reused.
+func (c *Client) decodeResponse(resp *http.Response, out any) error {
 	data, err := readBody(resp)
 	if err != nil {
 		return c.transportError(err)
@@ -239,16 +242,16 @@ func (c *Client) answer(resp *http.Response, out any) error {
 }
 
 func readBody(resp *http.Response) ([]byte, error) {
-	if n := resp.ContentLength; n >= 0 && n < maxAnswer {
+	if n := resp.ContentLength; n >= 0 && n < maxResponse {
 		data := make([]byte, n)
 		_, err := io.ReadFull(resp.Body, data)
 		return data, err
 	}
-	return io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	return io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 }
 
-// Decoder is implemented by answers that decode themselves faster than encoding/json
-// does.
+// Decoder is implemented by types of responses that decode themselves faster than
+// encoding/json does.
 type Decoder interface{ Decode(data []byte) error }
 
 func unmarshal(data []byte, out any) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Config is the address of the API server and the credential of the caller. Fields
-// with the zero value are not used.
+// Config is the address of the API server and the credential of the caller. A field with
+// the zero value is not used.
 type Config struct {
 	Server     string // URL
 	Namespace  string // never empty after Find
@@ -34,23 +34,24 @@ type Config struct {
 	Password  string
 	Exec      *ExecConfig
 
-	// Source is the file that the configuration comes from, or "job".
+	// Source is the path of the file with the configuration, or "job".
 	Source string
-	// Local marks the local cluster's own file: if its server does not answer, the
-	// cluster is not running.
+	// Local means that Source belongs to a local cluster. If its server refuses
+	// connections, the cluster is not running.
 	Local bool
-	// StateDir is the local cluster's state directory, if the command that starts the
-	// cluster has to name it.
+	// StateDir is the local cluster's state directory, if 'berth up' needs it as
+	// --state-dir to start this cluster.
 	StateDir string
 }
 
 // envKubeHost is the variable with the API server's URL in the environment of jobs.
 const envKubeHost = "BERTH_KUBE_HOST"
 
-// Find returns the configuration of the cluster: the file named explicitly, else
-// KUBECONFIG, else the job in which this process runs, else the user's and the
-// machine's local cluster, else ~/.kube/config. A local cluster is found by the user's
-// uid too, because cron, sudo and many programs set another HOME.
+// Find returns the configuration of the cluster. It takes the first of these that exists:
+// the file named explicitly, those of KUBECONFIG, the job in which this process runs, the
+// user's and the machine's local cluster, ~/.kube/config. It finds a local cluster also by
+// the user's uid, because cron, sudo and many programs set another HOME. The error is an
+// *Error, of kind NoCluster if there is none of them.
 func Find(p *stdio.Process, explicit string) (*Config, error) {
 	if explicit != "" {
 		return readKubeconfig(p, []string{explicit})
@@ -153,8 +154,8 @@ func inJob(p *stdio.Process) *Config {
 	return cfg
 }
 
-// User returns the Slurm user of the credential, which the namespace names
-// (user-<name>); empty if the namespace is not a user's.
+// User returns the name of the Slurm user: the part of the namespace after "user-". It is
+// empty if the namespace has another form.
 func (c *Config) User() string {
 	name, ok := strings.CutPrefix(c.Namespace, "user-")
 	if !ok {
@@ -163,4 +164,5 @@ func (c *Config) User() string {
 	return name
 }
 
+// String returns the server and the source, for messages.
 func (c *Config) String() string { return fmt.Sprintf("%s (%s)", c.Server, c.Source) }

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -56,7 +57,7 @@ func KindOf(err error) Kind {
 	return Other
 }
 
-// ReasonOf returns the reason in the API's answer to a failed request, or "".
+// ReasonOf returns the reason in the API's response to a failed request, or "".
 func ReasonOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -66,7 +67,7 @@ func ReasonOf(err error) string {
 }
 
 // IsRetryable reports whether the request may have been carried out although its
-// answer did not arrive, or may succeed if it is sent again soon. If the connection
+// response did not arrive, or may succeed if it is sent again soon. If the connection
 // could not be opened at all, the server has seen nothing and a retry rarely helps.
 func IsRetryable(err error) bool {
 	var op *net.OpError
@@ -80,7 +81,7 @@ func IsRetryable(err error) bool {
 	return false
 }
 
-// transportError returns the error for a request that got no answer.
+// transportError returns the error for a request that got no response.
 func (c *Client) transportError(err error) *Error {
 	server := c.cfg.Server
 	var unknown x509.UnknownAuthorityError
@@ -142,7 +143,7 @@ type statusObject struct {
 // webhook's text in it. The API server has no structured form of it.
 var denial = regexp.MustCompile(`(?s)^admission webhook "[^"]*" denied the request(?:: (.*)| without explanation)$`)
 
-// statusError returns the error for an answer that reports one.
+// statusError returns the error for a response that reports one.
 func (c *Client) statusError(code int, body []byte) *Error {
 	var s statusObject
 	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" || s.Message == "" {
@@ -150,9 +151,10 @@ func (c *Client) statusError(code int, body []byte) *Error {
 	}
 	e := &Error{Code: code, Reason: s.Reason, Message: s.Message}
 	if m := denial.FindStringSubmatch(s.Message); m != nil {
-		if e.Kind, e.Message = Denied, m[1]; code == http.StatusTooManyRequests {
+		if e.Kind = Denied; code == http.StatusTooManyRequests {
 			e.Kind = Busy
 		}
+		e.Message = cmp.Or(m[1], s.Message)
 		return e
 	}
 	switch {

@@ -67,9 +67,8 @@ func (e *ExecConfig) run(p *stdio.Process, source string) (*execCredential, erro
 }
 
 // pluginTransport sends requests with the credential of a plugin. It runs the
-// plugin again when the credential has expired, and when the server answers 401
-// (Unauthorized), after which the request is sent once more. Safe for concurrent
-// use.
+// plugin again when the credential has expired. It also does so when the server answers
+// 401 (Unauthorized), and then sends the request once more. Safe for concurrent use.
 type pluginTransport struct {
 	next   *http.Transport
 	config *ExecConfig
@@ -87,8 +86,8 @@ type credential struct {
 	expires time.Time        // zero: unknown
 }
 
-// withPlugin returns next with the credentials of cfg's plugin. It runs the plugin
-// once, so that a broken plugin is reported immediately.
+// withPlugin returns a transport that adds the credentials of cfg's plugin and sends by
+// next. It runs the plugin once, so that a broken plugin is reported immediately.
 func withPlugin(next *http.Transport, cfg *Config, p *stdio.Process) (*pluginTransport, error) {
 	t := &pluginTransport{next: next, config: cfg.Exec, source: cfg.Source, p: p}
 	next.TLSClientConfig.GetClientCertificate = t.clientCertificate
@@ -145,7 +144,7 @@ func (t *pluginTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
 		return resp, err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxErrorBody)) // so that the connection can be reused
 	_ = resp.Body.Close()
 	if c, err = t.credential(c); err != nil {
 		return nil, err

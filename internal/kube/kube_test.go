@@ -228,6 +228,8 @@ func TestStatusErrors(t *testing.T) {
 		{403, status(403, "Forbidden", `jobs is forbidden: User "x" cannot list`), Forbidden, "cannot list"},
 		{403, status(403, "Forbidden", `admission webhook "batchjobs.berth.hpc" denied the request: Invalid partition name specified`), Denied, "Invalid partition name specified"},
 		{400, status(400, "BadRequest", `admission webhook "b.berth.hpc" denied the request: a: b: c`), Denied, "a: b: c"},
+		{400, status(400, "BadRequest", `admission webhook "x.site" denied the request without explanation`), Denied,
+			`admission webhook "x.site" denied the request without explanation`},
 		{429, status(429, "TooManyRequests", `admission webhook "b.berth.hpc" denied the request: full`), Busy, "full"},
 		{404, status(404, "NotFound", "not here"), NotFound, "not here"},
 		{409, status(409, "AlreadyExists", "there"), AlreadyExists, "there"},

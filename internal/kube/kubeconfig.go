@@ -21,7 +21,8 @@ type kubeconfigFile struct {
 	Contexts       []named[contextRef] `json:"contexts"`
 }
 
-// named is an entry of a list in a kubeconfig: a name and one of the values.
+// named is an entry of a list in a kubeconfig: a name and the value of one of the three
+// kinds.
 type named[T any] struct {
 	Name    string `json:"name"`
 	Cluster T      `json:"cluster"`

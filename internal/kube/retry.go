@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// maxRetryTime bounds how long a request is retried that the server refuses for now;
-// maxRetryPause bounds one pause.
+// Limits of the retries of a request that the server refuses with 429 (Too Many
+// Requests): of all of them together, and of one pause.
 const (
 	maxRetryTime  = requestTimeout
 	maxRetryPause = 10 * time.Second
 )
 
-// doWithRetry sends the request. While the server answers 429 (it has done nothing
-// then), it sends it again after the server's Retry-After. A refusal by Berth's
-// admission is returned to the caller, because commands have their own messages.
+// doWithRetry sends the request. If the server answers 429 (Too Many Requests), it has
+// not carried out the request, so doWithRetry sends it again after the time in
+// Retry-After. A 429 of Berth's admission is returned to the caller, because commands
+// have their own messages for it.
 func (c *Client) doWithRetry(h *http.Client, req *http.Request) (*http.Response, error) {
 	deadline := time.Now().Add(maxRetryTime)
 	for {
@@ -27,7 +28,7 @@ func (c *Client) doWithRetry(h *http.Client, req *http.Request) (*http.Response,
 		if err != nil || resp.StatusCode != http.StatusTooManyRequests {
 			return resp, err
 		}
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		resp.Body.Close()
 		if err != nil {
 			return nil, err

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// maxLine bounds one line of a stream.
+// maxLine bounds one line of a stream, in bytes.
 const maxLine = 64 << 20
 
-// Stream sends a GET whose answer is a stream of lines, and calls line with each of
-// them until the stream ends, ctx is done or line returns an error, which Stream
-// returns. The bytes are valid only during the call.
+// Stream sends a GET whose response is a stream of lines. It calls line with each of
+// them, including its newline, until the stream ends, ctx is done or line returns an
+// error, which Stream returns. The bytes are valid only during the call. The error is nil
+// if the server ended the stream.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values, line func([]byte) error) error {
 	u := strings.TrimSuffix(c.cfg.Server, "/") + path
 	if len(query) > 0 {
@@ -37,7 +38,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, line
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		data, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		if err != nil {
 			return c.transportError(err)
 		}

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Upgrade requests another protocol at path and returns the connection, which the
-// caller closes. It also ends with ctx.
+// Upgrade sends a POST that requests another protocol at path and returns the
+// connection, which the caller closes. The connection also ends with ctx. The error is an
+// *Error if the server refuses or cannot be reached.
 func (c *Client) Upgrade(ctx context.Context, path, protocol string) (io.ReadWriteCloser, error) {
 	resp, cancel, err := c.open(ctx, path, http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}})
 	if err != nil {
@@ -37,7 +38,8 @@ func (u *upgraded) Close() error {
 	return u.ReadWriteCloser.Close()
 }
 
-// open sends a request. Its timeout covers only the start of the answer.
+// open sends a request. Its timeout covers only the time until the response
+// begins.
 func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Response, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.cfg.Server, "/")+path, nil)
@@ -63,12 +65,12 @@ func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Re
 	}
 	defer cancel()
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil {
 		return nil, nil, c.transportError(err)
 	}
 	return nil, nil, c.statusError(resp.StatusCode, data)
 }
 
-// maxRefusal bounds what is read of an answer that reports an error.
-const maxRefusal = 1 << 20
+// maxErrorBody bounds what is read of a response that reports an error, in bytes.
+const maxErrorBody = 1 << 20
