@@ -24,7 +24,7 @@ func (c *Client) Associations(ctx context.Context) (*status.AcctState, error) {
 	return state, nil
 }
 
-// Manage makes all of the changes or none of them.
+// Manage changes accounts, users and QOS: it makes all of the changes or none of them.
 func (c *Client) Manage(ctx context.Context, changes []status.AcctChange) error {
 	in := status.AcctChanges{
 		Kind:       "AssociationChanges",
@@ -51,7 +51,7 @@ func (c *Client) Archive(ctx context.Context, r *status.ArchiveRequest) error {
 	return queueError(c.api.Post(ctx, wire.QueueRoot+"/archives", nil, r, nil))
 }
 
-// search requests one of accounting's lists.
+// search reads the list of accounting at path that matches the query q.
 func (c *Client) search(ctx context.Context, path string, q, into any) error {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -60,13 +60,13 @@ func (c *Client) search(ctx context.Context, path string, q, into any) error {
 	return queueError(c.api.Get(ctx, wire.QueueRoot+path, url.Values{"q": {string(text)}}, into))
 }
 
-// Usage reads the usage in a period.
+// Usage reads the usage in a period (sreport).
 func (c *Client) Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error) {
 	list := new(status.UsageList)
 	return list, c.search(ctx, "/usage", q, list)
 }
 
-// Shares reads shares, usage and fair share in the order of the account tree.
+// Shares reads shares, usage and fair share (sshare), in the order of the account tree.
 func (c *Client) Shares(ctx context.Context) (*status.ShareList, error) {
 	list := new(status.ShareList)
 	if err := c.api.Get(ctx, wire.QueueRoot+"/shares", nil, list); err != nil {

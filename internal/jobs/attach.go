@@ -22,7 +22,7 @@ func attachPathOf(name string) string {
 	return wire.QueueRoot + "/jobs/" + url.PathEscape(name) + "/attach"
 }
 
-// AttachTo is Attach for a job by the id that users write: 12, 12_3, 12+1.
+// AttachTo is Attach for a job in the notation of users: "12", "12_3", "12+1".
 func (c *Client) AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error) {
 	return c.api.Upgrade(ctx, attachPathOf(name), wire.AttachProtocol)
 }
@@ -33,22 +33,23 @@ func (c *Client) Attach(ctx context.Context, id int64) (io.ReadWriteCloser, erro
 	return c.api.Upgrade(ctx, attachPath(id), wire.AttachProtocol)
 }
 
-// AttachAs is Attach for a client with a name, by which the agent soon notices when
+// AttachAs is Attach for a client with a name. With a name, the agent soon notices when
 // the client is killed.
 func (c *Client) AttachAs(ctx context.Context, id int64, client string) (io.ReadWriteCloser, error) {
 	return c.api.Upgrade(ctx, attachPath(id)+"?"+url.Values{wire.AttachClient: {client}}.Encode(), wire.AttachProtocol)
 }
 
-// maxSilence is how long a stream of events may be without any line.
+// maxSilence is how long a stream of events may go without a line. The server sends empty
+// lines more often than that.
 const maxSilence = 45 * time.Second
 
 // errSilent is the cause of the end of a stream after maxSilence.
 var errSilent = errors.New("no sign of life from the queue")
 
 // Events calls fn with every change of the job until the job has ended or fn returns
-// false. It connects again when the connection is lost. With own, the job depends on
-// the caller: the cluster cancels it when no such caller has been connected for a
-// while.
+// false. It reconnects when the connection is lost. With own, the job depends on the
+// caller: the cluster cancels the job when no caller with own has been connected for a
+// while. The error is that of ctx, or a *kube.Error if the cluster refuses.
 func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.JobEvent) (more bool)) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		done, err := c.events(ctx, id, own, func(e *wire.JobEvent) bool {

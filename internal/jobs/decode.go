@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// jobList is a JobList with a decoder of its own.
+// jobList is a JobList with a faster decoder than encoding/json.
 type jobList status.JobList
 
 // Decode implements kube.Decoder. Decoding 10,000 rows dominates the time of squeue,
@@ -168,8 +168,8 @@ func (d *decoder) rows() ([]status.Job, error) {
 	}
 }
 
-// row decodes the last of rows. A text that is equal to that of the row before shares
-// its memory.
+// row decodes the last of rows. A text that equals that of the row before shares its
+// memory.
 func (d *decoder) row(rows []status.Job) error {
 	at := len(rows) - 1
 	row := &rows[at]
@@ -204,7 +204,7 @@ func (d *decoder) row(rows []status.Job) error {
 	})
 }
 
-// share decodes a string into field, sharing the memory of before if it is equal.
+// share decodes a string into field. If it equals before, both share the same memory.
 func (d *decoder) share(field *string, before string) error {
 	start := d.at
 	if text, plain := d.text(); plain && string(text) == before {
@@ -272,6 +272,7 @@ func (d *decoder) number() (int64, error) {
 	return n, nil
 }
 
+// bool decodes true or false.
 func (d *decoder) bool() (bool, error) {
 	for _, v := range []bool{true, false} {
 		word := strconv.FormatBool(v)

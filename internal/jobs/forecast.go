@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// forecastOf returns the forecast in the answer to a dry run, or nil.
+// forecastOf returns the forecast in the response to a dry run, or nil.
 func forecastOf(b *batchJob) *wire.Forecast {
 	f := &wire.Forecast{}
 	if json.Unmarshal([]byte(b.Metadata.Annotations[wire.AnnotationForecast]), f) != nil {
@@ -22,8 +22,8 @@ func forecastOf(b *batchJob) *wire.Forecast {
 // slurmTime is the layout in which Slurm writes a time, in local time.
 const slurmTime = "2006-01-02T15:04:05"
 
-// ForecastLines says in Slurm's words when the job of a dry run would start, in one
-// line for each component.
+// ForecastLines says in Slurm's words when the job of a dry run would start. It returns a
+// line for each component, or a line of ours if the start is unknown.
 func (s *Submitted) ForecastLines() []string {
 	f := s.Forecast
 	if f == nil || len(f.Parts) == 0 {
@@ -37,7 +37,7 @@ func (s *Submitted) ForecastLines() []string {
 	return lines
 }
 
-// ForecastSummary says when the job would start in one line, as sbatch does.
+// ForecastSummary says in one line when the job would start, as sbatch does.
 func (s *Submitted) ForecastSummary() string {
 	f := s.Forecast
 	if f == nil || len(f.Parts) < 2 {

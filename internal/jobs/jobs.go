@@ -1,7 +1,7 @@
-// Package jobs is the client of the commands and the terminal UI for a cluster: it
-// submits jobs, lists jobs, nodes and partitions, and operates on jobs. It has the
-// paths and types of the API; callers declare the few methods of Client that they
-// need as an interface of their own.
+// Package jobs is the client by which the commands and the terminal UI use a cluster. It
+// submits jobs, lists jobs, nodes and partitions, and operates on jobs. It knows the paths
+// and types of the API. Callers declare the few methods of Client that they need as an
+// interface of their own.
 package jobs
 
 import (
@@ -18,10 +18,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Client sends requests to one cluster as one user. It is safe for concurrent use.
+// Client sends requests to one cluster as one user. Unless a method says otherwise, its
+// errors are those of package kube (*kube.Error). Client is safe for concurrent use.
 type Client struct {
 	api *kube.Client
-	// nonce returns the random part of a new object's name.
+	// nonce returns the random part of the name of a new object.
 	nonce func() string
 }
 
@@ -37,11 +38,11 @@ func Connect(p *stdio.Process) (*Client, error) {
 // New returns a client that uses an existing connection.
 func New(api *kube.Client) *Client { return &Client{api: api, nonce: nonce} }
 
-// Warnings has fn called with each warning in the cluster's answers. Call it before
-// the first request.
+// Warnings registers fn to be called with each warning in the cluster's responses. Call
+// it before the first request.
 func (c *Client) Warnings(fn func(text string)) { c.api.Warn = fn }
 
-// User returns the name of the Slurm user of the credential, empty if it is unknown.
+// User returns the name of the Slurm user of the credential; "" if it is unknown.
 func (c *Client) User() string { return c.api.Config().User() }
 
 // Namespace returns the namespace of the user's jobs.
@@ -182,7 +183,8 @@ func (c *Client) Priorities(ctx context.Context, f PriorityFilter) (*status.Prio
 	return list, nil
 }
 
-// Script reads the batch script of a job. Only its owner and operators may read it.
+// Script reads the batch script of a job ("12", "12_3"). Only its owner and operators may
+// read it.
 func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
 	var got status.Script
 	if err := c.api.Get(ctx, wire.QueueRoot+"/scripts", url.Values{"id": {id}}, &got); err != nil {
@@ -232,8 +234,8 @@ func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
 	return own, nil
 }
 
-// Operate carries out an operation. The result has an item for every job. Jobs for
-// which one request had no time are sent again, as long as there is progress.
+// Operate carries out an operation. The result has an item for every job. Operate sends
+// the jobs that the server did not reach in time again, as long as there is progress.
 func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error) {
 	op.Kind, op.APIVersion = "Operation", wire.QueueGroup+"/"+wire.QueueVersion
 	total := new(status.OperationResult)

@@ -267,3 +267,28 @@ func TestOwnJobs(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 }
+
+// The name of a user is data: it is never read as a path or query of the API.
+func TestOwnerIsLookedUpByName(t *testing.T) {
+	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
+		switch path, _ := strings.CutPrefix(r.URL.Path, "/apis/berth.hpc/v1alpha1/users"); path {
+		case "/bob", "/bob/status":
+			fmt.Fprint(w, `{"metadata":{"name":"bob"},"spec":{"uid":7,"gid":8,"namespace":"user-bob"}}`)
+		case "", "/":
+			fmt.Fprint(w, `{"kind":"UserList","items":[{"metadata":{"name":"bob"},"spec":{"uid":7,"gid":8}}]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","code":404,"reason":"NotFound","message":"not found"}`)
+		}
+	})
+	for _, name := range []string{"bob", "7"} {
+		if o, err := c.Owner(t.Context(), name); err != nil || o == nil || o.Name != "bob" || o.UID != 7 {
+			t.Errorf("%q: %+v, %v", name, o, err)
+		}
+	}
+	for _, name := range []string{"", "8", "-7", "eve", "bob/status", "bob?watch=1", "eve/../bob", "bob#", "a b", "%zz"} {
+		if o, err := c.Owner(t.Context(), name); err != nil || o != nil {
+			t.Errorf("%q: %+v, %v; want none", name, o, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"net/url"
 	"strconv"
 
 	"github.com/berth-hpc/berth/internal/kube"
@@ -24,12 +25,14 @@ func (c *Client) Owner(ctx context.Context, nameOrUID string) (*Owner, error) {
 	uid, err := strconv.ParseInt(nameOrUID, 10, 64)
 	if err != nil {
 		var u user
-		err := c.api.Get(ctx, apiRoot+"/users/"+nameOrUID, nil, &u)
-		if kube.KindOf(err) == kube.NotFound {
+		err := c.api.Get(ctx, apiRoot+"/users/"+url.PathEscape(nameOrUID), nil, &u)
+		switch {
+		case kube.KindOf(err) == kube.NotFound:
 			return nil, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
+		case u.Metadata.Name != nameOrUID || nameOrUID == "": // the path, as with "..", is not that of a user
+			return nil, nil
 		}
 		return u.owner(), nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// splitRefusal splits the text of a refused submission: before is what Slurm's
-// controller prints before the reason, with its line ends. It is mostly empty.
+// splitRefusal splits the text of a refused submission. before are the lines that Slurm's
+// controller prints before the reason; usually there are none.
 func splitRefusal(err error) (before, reason string) {
 	text := err.Error()
 	i := strings.LastIndexByte(text, '\n') + 1
@@ -17,7 +17,7 @@ func splitRefusal(err error) (before, reason string) {
 }
 
 // unknownGRES is the reason of a refusal that in Slurm comes from the command itself,
-// which reads the cluster's generic resources.
+// because the command reads the configuration of generic resources.
 const unknownGRES = "Invalid generic resource (gres) specification"
 
 // Lister lists the cluster's partitions.
@@ -52,8 +52,8 @@ func TestOnlyRefusal(ctx context.Context, c Lister, command string, partitions [
 	return append(lines, "allocation failure: "+reason)
 }
 
-// unknownPartition returns a requested partition that does not exist, or "". Callers
-// use it only after a refusal.
+// unknownPartition returns the first requested partition that does not exist, or "". It
+// costs a request, so callers use it only after a refusal.
 func unknownPartition(ctx context.Context, c Lister, partitions []string) string {
 	if len(partitions) == 0 {
 		return ""

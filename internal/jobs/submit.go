@@ -46,15 +46,16 @@ type Submitted struct {
 }
 
 const (
-	// retryTimeout bounds how long a submission is retried while answers are lost
-	// or the scheduler changes its leader.
+	// retryTimeout bounds how long a submission is retried while responses are lost or
+	// another leader of the scheduler takes over.
 	retryTimeout = 30 * time.Second
 	firstPause   = 50 * time.Millisecond
 	lastPause    = 2 * time.Second
 )
 
-// Submit creates the job, normally with one request. If the answer is lost it sends
-// the request again with the same object name, so that no second job is created.
+// Submit creates the job, normally with one request. If the response is lost, it sends the
+// request again with the same object name, so that no second job is created. The error is
+// a *kube.Error: of kind Denied or Busy if the cluster refuses the job.
 func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) {
 	object := batchJob{
 		APIVersion: apiVersion, Kind: "BatchJob",
@@ -93,9 +94,9 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 	}
 }
 
-// checkPayload refuses a script that Slurm refuses, and a script and an environment that do
-// not fit into the object of a job, before they are sent. What exceeds the limit is first
-// compressed more thoroughly.
+// checkPayload refuses, before anything is sent, a script that is longer than Slurm's
+// limit, and a script and an environment that together do not fit into the object of a
+// job. If they do not fit, it first compresses the script with a higher level.
 func (b *batchJobSpec) checkPayload(s *Submission) error {
 	if len(s.Script) > bounds.MaxScript {
 		return &kube.Error{Kind: kube.Denied, Message: bounds.TooLong}
@@ -124,7 +125,7 @@ func SubmitWithRetry(retries int, pause func(n int) bool, submit func() (*Submit
 }
 
 // create sends the object once. If an object of that name already exists, it comes
-// from an attempt whose answer was lost.
+// from an attempt whose response was lost.
 func (c *Client) create(ctx context.Context, object *batchJob, dryRun bool) (*Submitted, error) {
 	path := apiRoot + "/namespaces/" + object.Metadata.Namespace + "/batchjobs"
 	query := map[string][]string{"fieldValidation": {"Strict"}}
@@ -166,10 +167,11 @@ func compress(data []byte, options ...zstd.EOption) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// maxPlain bounds the output of Decompress; scripts are smaller.
+// maxPlain bounds the memory of Decompress in bytes; scripts are smaller.
 const maxPlain = 64 << 20
 
-// Decompress returns the data that Compress compressed.
+// Decompress returns the data that Compress compressed. It refuses to use more than
+// maxPlain of memory.
 func Decompress(data []byte) ([]byte, error) {
 	if len(data) == 0 {
 		return nil, nil

@@ -23,8 +23,8 @@ type table struct {
 	} `json:"rows"`
 }
 
-// IsQueueUnavailable reports whether err means that the API server answers but the
-// queue API does not, so that OwnJobs may still work.
+// IsQueueUnavailable reports whether err means that the API server responds and the queue
+// API does not. OwnJobs may work then.
 func IsQueueUnavailable(err error) bool { return kube.KindOf(err) == kube.Unavailable }
 
 // OwnJobs lists the jobs of the user's own namespace without the queue API. It

@@ -43,7 +43,8 @@ func (c *Client) Watch(ctx context.Context, f Filter, each func(*status.JobEvent
 	}, lost)
 }
 
-// WatchNodes does the same for nodes. A broken watch resumes with a new SYNC.
+// WatchNodes calls each with every event of the nodes, in order, like Watch. A broken
+// watch resumes with a new SYNC.
 func (c *Client) WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
 	return c.follow(ctx, wire.QueueRoot+"/nodes", url.Values{}, func(line []byte) error {
 		var e status.NodeEvent
@@ -103,7 +104,8 @@ func isPermanent(err error) bool {
 	return true
 }
 
-// decodeEvent decodes an event, fast if it has the plain form.
+// decodeEvent decodes an event. An event of the plain form is decoded faster than by
+// encoding/json (see jobList.Decode).
 func decodeEvent(line []byte, e *status.JobEvent) error {
 	d := decoder{data: line}
 	err := d.object(func(key []byte) (err error) {
@@ -131,7 +133,7 @@ func decodeEvent(line []byte, e *status.JobEvent) error {
 // Mirror is a copy of the list of jobs, which the events of a Watch update. The zero
 // value is empty. It is not safe for concurrent use.
 type Mirror struct {
-	Time int64 // of the last event, the server's clock, Unix seconds
+	Time int64 // of the last event, by the server's clock, in Unix seconds
 	rows map[int64]status.Job
 }
 

@@ -64,7 +64,7 @@ type Allocation struct {
 	cancel context.CancelFunc
 }
 
-// completeTimeout limits the last request.
+// completeTimeout limits the request that releases the allocation.
 const completeTimeout = 30 * time.Second
 
 // ErrInterrupted means that a signal ended the wait for an allocation; the job is
@@ -72,8 +72,9 @@ const completeTimeout = 30 * time.Second
 var ErrInterrupted = errors.New("interrupted")
 
 // Get requests an allocation and waits for it. immediate is --immediate in seconds; nil:
-// no limit. After a signal that terminates programs the job is cancelled and the error
-// is ErrInterrupted; other signals are dropped.
+// no limit. After a signal that terminates programs, Get cancels the job and returns
+// ErrInterrupted; it ignores other signals. Other errors are *slurmerr.Error, with the
+// message to print, or that of ctx.
 func (c *Client) Get(
 	ctx context.Context, s *jobs.Submission, immediate *int32, signals <-chan os.Signal,
 ) (*Allocation, error) {
@@ -112,7 +113,7 @@ func (c *Client) Get(
 }
 
 // withRevoked adds the line of Slurm's salloc about the end of an allocation to the error
-// that --immediate is over. A salloc without a command does not print it.
+// after the time of --immediate. salloc --no-shell does not print it.
 func (c *Client) withRevoked(id int64, err error) error {
 	var e *slurmerr.Error
 	if c.Name == "salloc" && !c.Unowned && !c.Quiet && errors.As(err, &e) && e.Kind == slurmerr.Busy {
@@ -146,7 +147,8 @@ func terminates(s os.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// await waits until the wait is settled.
+// await returns when the wait is settled. It settles it after a signal that terminates
+// programs, or the end of ctx.
 func (w *wait) await(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
@@ -171,10 +173,10 @@ type wait struct {
 
 	mu      sync.Mutex
 	queued  bool
-	placed  bool // the job has its nodes and is about to run
-	done    bool // settled is closed
-	err     error
-	settled chan struct{} // closed when the job runs, or after err is set
+	placed  bool          // the job has its nodes and is about to run
+	done    bool          // the wait is settled
+	err     error         // of the settled wait; nil: the job runs
+	settled chan struct{} // closed when the wait is settled
 }
 
 // follow handles the events of the job until its end.
@@ -214,8 +216,8 @@ const (
 	textPriority = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
 )
 
-// notImmediate returns why a job that waits for the given reason is not started with
-// --immediate.
+// notImmediate returns the message of --immediate about a job that waits for the given
+// reason.
 func (c *Client) notImmediate(reason string) string {
 	switch reason {
 	case status.ReasonPriority:
@@ -266,7 +268,7 @@ func (w *wait) pending(reason string) {
 		w.settle(slurmerr.New(slurmerr.Busy, c.notImmediate(reason)))
 		return
 	}
-	if !w.firstTime() {
+	if !w.markQueued() {
 		return
 	}
 	switch {
@@ -280,9 +282,9 @@ func (w *wait) pending(reason string) {
 	w.announceQueued()
 }
 
-// firstTime reports whether the job was not announced as waiting before, and records
-// that it is now.
-func (w *wait) firstTime() bool {
+// markQueued records that the job is announced as waiting. It returns false if it was
+// announced before.
+func (w *wait) markQueued() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := !w.queued
@@ -308,7 +310,7 @@ func (w *wait) running(e *wire.JobEvent) {
 	if done {
 		return
 	}
-	if w.a.Job.Het != nil && w.firstTime() {
+	if w.a.Job.Het != nil && w.markQueued() {
 		w.announceQueued()
 	}
 	w.mu.Lock()
@@ -360,26 +362,26 @@ func (c *Client) Print(format string, args ...any) {
 	fmt.Fprintf(c.P.Err, c.Name+": "+format+"\n", args...)
 }
 
-// Over returns a channel that is closed when the job has ended, or its events are no
+// Over returns a channel that is closed when the job has ended, or when its events are no
 // longer available.
 func (a *Allocation) Over() <-chan struct{} { return a.over }
 
 // End returns the last event of the job after Over is closed, or nil if it is unknown.
 func (a *Allocation) End() *wire.JobEvent { return a.end }
 
-// Complete releases the allocation, with the exit code of its command. It cannot fail: a
-// job whose release does not arrive is cancelled by the cluster, because no process
-// follows it any more.
+// Complete releases the allocation, with the exit code of its command. It returns no
+// error: if the request fails, the cluster cancels the job after a while, because no
+// process follows it any more.
 func (a *Allocation) Complete(code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	if err := a.client.Cluster.Complete(ctx, a.ID, code); err != nil {
-		a.client.Print("error: Unable to give back job allocation %d: %v", a.ID, err)
+		a.client.Print("error: Unable to release job allocation %d: %v", a.ID, err)
 	}
 	a.cancel()
 }
 
-// refused returns the error of a refused request.
+// refused returns the error of a request for an allocation that failed with err.
 func (c *Client) refused(ctx context.Context, j *job.Job, err error) error {
 	switch kube.KindOf(err) {
 	case kube.Denied, kube.Busy:

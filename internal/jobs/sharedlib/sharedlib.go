@@ -47,8 +47,8 @@ func parseLdd(text string) (paths []string) {
 	return paths
 }
 
-// Exclude returns the paths that are not below one of the comma-separated directories;
-// "none" is no directory.
+// Exclude returns the paths that are not below one of the comma-separated directories. The
+// word "none" stands for no directory.
 func Exclude(paths []string, directories string) []string {
 	var kept []string
 next:
