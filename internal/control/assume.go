@@ -99,8 +99,8 @@ func (s *JobStore) MayAssumeStatus(b *v1alpha1.BatchJob) bool {
 	return IsSinglePod(b) && (s.IsAssumed(b) || reflect.DeepEqual(b.Status, v1alpha1.BatchJobStatus{}))
 }
 
-// Apply stores a BatchJob from the API server, unless the store has a newer version or
-// its deletion. An assumption that the object does not end stays.
+// Apply stores a BatchJob from the API server, unless the store has a newer version or its
+// deletion. If the object does not confirm or correct an assumed status, that stays.
 func (s *JobStore) Apply(object *v1alpha1.BatchJob) {
 	job, assumed := s.complete(object)
 	s.mu.Lock()
@@ -175,7 +175,7 @@ func (s *JobStore) notifyReplaced(old, job *v1alpha1.BatchJob) {
 	s.notify(old, job)
 }
 
-// Remove removes the job permanently: no later Apply restores it.
+// Remove removes the job permanently, as Store.Remove does.
 func (s *JobStore) Remove(b *v1alpha1.BatchJob, now time.Time) {
 	s.mu.Lock()
 	old, known := s.remove(b, now)
@@ -203,9 +203,8 @@ func (s *JobStore) AssumeJob(b *v1alpha1.BatchJob) {
 	s.notify(old, b)
 }
 
-// AssumeStatus changes the status of b in memory only and returns the changed job;
-// false: b is not the newest version any more. It is allowed if MayAssumeStatus is
-// true.
+// AssumeStatus changes the status of b in memory only and returns the changed job. It
+// returns false if b is no longer the newest version. MayAssumeStatus(b) must be true.
 func (s *JobStore) AssumeStatus(
 	b *v1alpha1.BatchJob, at time.Time, change func(*v1alpha1.BatchJobStatus),
 ) (*v1alpha1.BatchJob, bool) {

@@ -47,7 +47,7 @@ type Cluster struct {
 	// PodGroups that Berth did not create, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
-	// NextID draws a job id; nil: only admission draws ids. Set it before use.
+	// NextID returns a new job id; nil: only admission assigns ids. Set it before use.
 	NextID func(context.Context) (int64, error)
 
 	cache   cache.Cache
@@ -55,8 +55,9 @@ type Cluster struct {
 	members memberIndex
 }
 
-// New returns a Cluster; it watches nothing before Start. cfg is copied; its rate limit
-// is removed, because the API server's own fairness is the limit that counts.
+// New returns a Cluster; it watches nothing before Start. It uses a copy of cfg without the
+// client's rate limit, because the API server limits clients itself (Priority and
+// Fairness).
 func New(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = -1, 0
@@ -127,8 +128,8 @@ func (c *Cluster) InPods(jobID int64, attempt int32) []*v1alpha1.BatchJob {
 	return c.Jobs.ByIndex(podsOf(jobID, attempt))
 }
 
-// Job returns the job with that id.
-func (c *Cluster) Job(id int64) (*v1alpha1.BatchJob, bool) {
+// Job returns the job with that id; ok is false if there is none.
+func (c *Cluster) Job(id int64) (b *v1alpha1.BatchJob, ok bool) {
 	return c.Jobs.Get(strconv.FormatInt(id, 10))
 }
 
@@ -143,7 +144,7 @@ func (c *Cluster) JobPods(id int64) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Namespace != b.Namespace })
 }
 
-// Parameters returns those of the Cluster object; defaults if there is none.
+// Parameters returns the spec of the Cluster object; the defaults if there is none.
 func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
 	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
 		return s.Spec
@@ -151,8 +152,8 @@ func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
 	return v1alpha1.ClusterSpec{}
 }
 
-// maxOverTime is what OverTimeLimit=UNLIMITED means, in minutes: a year, as in Slurm. More
-// could overflow a time.Duration.
+// maxOverTime is the value of OverTimeLimit=UNLIMITED in minutes: a year, as in Slurm. A
+// larger one could overflow a time.Duration.
 const maxOverTime = 365 * 24 * 60
 
 // OverTimeLimit returns how long a job may run beyond its time limit in the partition, at
@@ -165,7 +166,7 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	return time.Duration(min(minutes, maxOverTime)) * time.Minute
 }
 
-// slim removes what no server process reads from memory.
+// slim removes from an object the fields that no server process reads from memory.
 func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
@@ -183,8 +184,9 @@ func (c *Cluster) slim(o any) (any, error) {
 // objectAnnotation keeps, in memory only, the name of a Partition's object.
 const objectAnnotation = "berth.hpc/object"
 
-// Named gives an Account, QOS or Partition in memory the name that users know: an
-// object's own has neither capitals nor "_". Stored undoes it.
+// Named gives an Account, QOS or Partition in memory the name that users know. It may
+// differ from that of the object in the API server, which has neither capitals nor "_".
+// Stored undoes it.
 func Named(o client.Object) {
 	if _, ok := o.(*v1alpha1.Partition); !ok {
 		o.SetName(v1alpha1.UserName(o.GetName(), o.GetAnnotations()))
@@ -197,7 +199,8 @@ func Named(o client.Object) {
 	}
 }
 
-// Stored returns a copy of o as the API server accepts it.
+// Stored returns a copy of o with the name that the object has in the API server. It is
+// the inverse of Named.
 func Stored(o client.Object) client.Object {
 	o = o.DeepCopyObject().(client.Object)
 	name := o.GetName()
@@ -217,7 +220,8 @@ func Stored(o client.Object) client.Object {
 	return o
 }
 
-// setAnnotation sets an annotation of o, which shares its annotations with no other object.
+// setAnnotation sets an annotation of o. It replaces the map of annotations, which other
+// objects may share.
 func setAnnotation(o client.Object, key, value string) {
 	notes := maps.Clone(o.GetAnnotations())
 	if notes == nil {
@@ -227,16 +231,16 @@ func setAnnotation(o client.Object, key, value string) {
 	o.SetAnnotations(notes)
 }
 
-// ApplyJob applies the result of a write to the store, without the fields that are not
-// kept in memory.
+// ApplyJob applies a job, the result of a write, to the store, without the fields that are
+// not kept in memory. It does not change j.
 func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
 	_, _ = c.slim(j)
 	c.Jobs.Apply(j)
 }
 
-// Start watches until ctx ends. It returns when every store has the objects that the
-// API server had at the call.
+// Start begins to watch, until ctx ends. It returns when every store has the objects that
+// the API server had at the call. Call it once.
 func (c *Cluster) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
 	add := func(s toolscache.InformerSynced, err error) error {
@@ -267,8 +271,8 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
-// known returns a copy of the object with the name that users know. The watch keeps the
-// original, by which it finds the object again.
+// known returns the object with the name that users know (see Named). If that differs from
+// the object's own name, it returns a copy: the cache keeps the original under its name.
 func known[T client.Object](o T) T {
 	switch any(o).(type) {
 	case *v1alpha1.Account, *v1alpha1.QOS, *v1alpha1.Partition:

@@ -15,15 +15,15 @@ import (
 // attempts of a requeued job. Accounting reads them, so that neither a crash between
 // two writes nor an unavailable database causes a gap in the job's record.
 
-// Limits of what a status keeps; the oldest entries are dropped first. Both are far
-// more than a job needs while accounting's database answers.
+// Limits of what a status keeps; the oldest entries are dropped first. Both are far more
+// than a job needs while the database of accounting is available.
 const (
 	maxChanges = 64
 	maxPast    = 32
 )
 
-// StatusAfter returns the status after change was applied to before at that time. A
-// change of state is added to the history.
+// StatusAfter returns a copy of before to which change was applied at that time. If the
+// state differs, it adds the change to the history.
 func StatusAfter(before *v1alpha1.BatchJobStatus, at time.Time,
 	change func(*v1alpha1.BatchJobStatus)) v1alpha1.BatchJobStatus {
 	now := before.DeepCopy()
@@ -96,7 +96,7 @@ func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.
 	return p
 }
 
-// addAllocation adds up in p the job's allocation on all of its nodes.
+// addAllocation adds the job's allocation, summed over its nodes, to p.
 func addAllocation(p *v1alpha1.PastAttempt, a *v1alpha1.Allocation) {
 	names := make([]string, 0, len(a.Nodes))
 	at := map[[2]string]int{}

@@ -17,8 +17,8 @@ type lock struct {
 }
 
 // LockArray locks the array in this process: only the caller may split tasks off it, or
-// remove tasks that are not split off. unlock releases it. The error is that of ctx,
-// which ended while another caller held the lock.
+// remove tasks that are not split off, until it calls unlock, once. The error is that of
+// ctx, if it ends while another caller holds the lock.
 func (c *Cluster) LockArray(ctx context.Context, id int64) (unlock func(), err error) {
 	x := c.arrays.enter(id)
 	select {

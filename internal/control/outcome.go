@@ -13,17 +13,20 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// The outcome of a write without a clear answer is found out with increasing pauses. If the
-// API server answers and refuses so often, the write was not done.
+// After a write whose outcome is uncertain, the object is read, and the write repeated,
+// with increasing pauses.
 const (
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
-	refusals     = 6
+	// maxAttempts is the number of writes after which the write counts as not done, if
+	// the API server responds and the object has not changed.
+	maxAttempts = 6
 )
 
 // isUncertain reports whether a write that failed with err may have been done: the API
-// server did not answer, or failed on the way. A proxy or a client that sends the request
-// again can turn the answer into a conflict or into 429 (Too Many Requests).
+// server did not respond, or failed on the way. A conflict or 429 (Too Many Requests) is
+// uncertain as well, because a proxy or the client library may have sent a request twice,
+// and this may be the response to the second.
 func isUncertain(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -34,13 +37,13 @@ func isUncertain(err error) bool {
 }
 
 // patchStatus writes the status of n, a changed copy of base, and returns the object. If
-// there is no clear answer it finds out whether the write was done, because what it
-// allocates must not be allocated again. The resource version makes sure that it is done
-// once at most.
+// the outcome is uncertain, it finds out whether the write was done, because the resources
+// that the status allocates must not be allocated again. The resource version makes sure
+// that the write is done at most once.
 func (c *Cluster) patchStatus(ctx context.Context, base, n *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	wait := firstPause
-	for refused := 0; ; wait = min(2*wait, longestPause) {
+	for attempts := 0; ; wait = min(2*wait, longestPause) {
 		written := n.DeepCopy()
 		err := c.Client.Status().Patch(ctx, written, patch)
 		switch {
@@ -54,22 +57,22 @@ func (c *Cluster) patchStatus(ctx context.Context, base, n *v1alpha1.BatchJob) (
 			return found, getErr
 		}
 		if getErr == nil {
-			refused++
+			attempts++
 		}
 		select {
 		case <-ctx.Done():
 			return nil, err
 		case <-time.After(wait):
 		}
-		if refused == refusals {
+		if attempts == maxAttempts {
 			return nil, err
 		}
 	}
 }
 
-// outcome reads the object that n, a changed copy of base, may have become. done is true
-// if it is not base any more: then it is n, or somebody else changed or replaced it, which
-// is a conflict. The store has what was found then.
+// outcome reads the object of base, which may have become n, a changed copy of base. done
+// is true if the object has changed: to n, or by another writer who changed or replaced
+// it. The latter is a conflict, and outcome applies the object to the store.
 func (c *Cluster) outcome(ctx context.Context, base, n *v1alpha1.BatchJob) (
 	found *v1alpha1.BatchJob, done bool, err error) {
 	found = &v1alpha1.BatchJob{}
@@ -96,13 +99,14 @@ func sameStatus(a, b *v1alpha1.BatchJobStatus) bool {
 	return err == nil && other == nil && string(x) == string(y)
 }
 
-// CreateObject creates o. If there is no clear answer it tries again, so that the error
-// says whether the object exists: AlreadyExists also if it is this one.
+// CreateObject creates o, which becomes the created object. If the outcome is uncertain, it
+// tries again. The error is then AlreadyExists if an object of that name exists, even if
+// an earlier attempt created it.
 func (c *Cluster) CreateObject(ctx context.Context, o client.Object) error {
 	wait := firstPause
-	for refused := 1; ; refused++ {
+	for attempts := 1; ; attempts++ {
 		err := c.Client.Create(ctx, o)
-		if !isUncertain(err) || refused == refusals {
+		if !isUncertain(err) || attempts == maxAttempts {
 			return err
 		}
 		select {

@@ -2,7 +2,7 @@ package control
 
 import "time"
 
-// Planned is what the newest plan says about one pending job.
+// Planned is the part of the newest plan about one pending job.
 type Planned struct {
 	Start    time.Time // zero: no start found
 	Nodes    []string  // short names; empty without Start

@@ -11,7 +11,7 @@ import (
 )
 
 // ReuseKey returns the key of the jobs that can probably run in the pod of b in that
-// partition: batch jobs of the same user with the same group and image. The tasks of
+// partition: batch jobs of the same user with the same group and container image. The tasks of
 // an array have the same key. Whether the pods are really identical is decided when
 // a job is placed (wire.AnnotationPodTemplateHash). The key is empty if b cannot share
 // its pod.

@@ -31,7 +31,8 @@ type Store[T client.Object] struct {
 // deletedTTL is how long the UID of a deleted object is kept.
 const deletedTTL = 10 * time.Minute
 
-// NewStore returns a store with indexes by keys, whose values must differ.
+// NewStore returns an empty store with an index by each of keys. All indexes share one set
+// of keys, so the keys of two of them must differ.
 func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 	return &Store[T]{
 		keys:    keys,
@@ -74,8 +75,8 @@ func (s *Store[T]) Apply(obj T) {
 	s.notify(old, obj)
 }
 
-// isNewer records the version of obj and reports whether the store should store it: it
-// is neither deleted nor older than the stored one. The store is locked.
+// isNewer records the version of obj and reports whether obj is to be stored: it is
+// neither deleted nor as old as the stored one. The store is locked.
 func (s *Store[T]) isNewer(obj T) bool {
 	s.noteVersion(obj)
 	id := storeID(obj)
@@ -104,7 +105,8 @@ func (s *Store[T]) put(old T, known bool, obj T) {
 	})
 }
 
-// Remove removes the object permanently: no later Apply restores it.
+// Remove removes the object permanently: no Apply restores it in the next deletedTTL. now
+// is the time of the removal.
 func (s *Store[T]) Remove(obj T, now time.Time) {
 	s.mu.Lock()
 	old, known := s.remove(obj, now)
@@ -120,6 +122,8 @@ func (s *Store[T]) remove(obj T, now time.Time) (old T, known bool) {
 	s.noteVersion(obj)
 	id := storeID(obj)
 	s.deleted[id] = now
+	// Several calls share the work of forgetting old deletions: each stops at the first
+	// one that is recent.
 	for uid, at := range s.deleted {
 		if len(s.deleted) < 1000 || now.Sub(at) < deletedTTL {
 			break
@@ -155,7 +159,8 @@ func (s *Store[T]) Version() uint64 {
 	return s.version
 }
 
-// Await returns when the store has reached version; the error is that of ctx.
+// Await waits until the store has reached version. The error is that of ctx, if it ends
+// before.
 func (s *Store[T]) Await(ctx context.Context, version uint64) error {
 	for {
 		s.mu.Lock()
@@ -207,7 +212,8 @@ func (s *Store[T]) notify(old, now T) {
 	}
 }
 
-// Get returns the object with that index key (any one, if several have it).
+// Get returns the object with that index key: any one, if several have it. ok is false if
+// there is none.
 func (s *Store[T]) Get(key string) (obj T, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -217,7 +223,7 @@ func (s *Store[T]) Get(key string) (obj T, ok bool) {
 	return obj, false
 }
 
-// ByUID returns the object with that UID.
+// ByUID returns the object with that UID; ok is false if there is none.
 func (s *Store[T]) ByUID(uid types.UID) (obj T, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

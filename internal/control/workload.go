@@ -92,7 +92,7 @@ func memberKey(uid types.UID) string { return "member " + string(uid) }
 func (c *Cluster) WorkloadPods(group string) []*corev1.Pod { return c.Pods.ByIndex(group) }
 
 // WorkloadJobs returns the jobs that represent pods of the group, in no order; a group
-// of a single pod has none (see WorkloadOf).
+// of a single pod is not indexed by its key (see WorkloadOf).
 func (c *Cluster) WorkloadJobs(group string) []*v1alpha1.BatchJob { return c.Jobs.ByIndex(group) }
 
 // WorkloadOf returns the newest job that represents the pod, and the pod's index in it.
@@ -128,9 +128,9 @@ func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	return out
 }
 
-// memberIndex returns the index of a pod in a large workload. It keeps the index of the
-// workload that was used last, because the pods of a gang are requested one after the
-// other.
+// memberIndex finds the position of a pod in a large workload. It keeps the positions for
+// the workload that was used last, because the pods of a gang are looked up one after the
+// other. Safe for concurrent use.
 type memberIndex struct {
 	last atomic.Pointer[members]
 }
