@@ -111,7 +111,7 @@ test-login-long: ## its long forms: 2,000 sessions, 1,000 terminals, 100,000 cha
 bench-real: build ## the table of the same page about real kubelets: 500 jobs beside 500 plain JobSets (root)
 	$(GO) run ./test/bench -suite=real
 
-bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=FOLDER replays KTH-SP2 too)
+bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=DIR replays KTH-SP2 too)
 	$(GO) run ./test/bench -suite=planner
 
 bench-kwok: build ## the tables of the same page about pods that kube-scheduler binds too

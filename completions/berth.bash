@@ -23,7 +23,7 @@ _berth_complete() {
     case $kind in
         *' list '* | *' nospace '*) compopt -o nospace 2>/dev/null ;;
         *' files '* | *' command '*) compopt -o default 2>/dev/null || _berth_compgen -f "$2" ;;
-        *' folders '*) compopt -o dirnames 2>/dev/null || _berth_compgen -d "$2" ;;
+        *' directories '*) compopt -o dirnames 2>/dev/null || _berth_compgen -d "$2" ;;
         *' commands '*) _berth_compgen -c "$2" ;;
     esac
     return 0

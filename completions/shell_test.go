@@ -107,7 +107,7 @@ users: [{name: alice, user: {token: t}}]
 		s.write(t, filepath.Join("scripts", name), text)
 	}
 	s.write(t, filepath.Join("work", "file one.txt"), "")
-	s.write(t, filepath.Join("work", "folder", "x"), "")
+	s.write(t, filepath.Join("work", "subdir", "x"), "")
 	s.env = []string{
 		"PATH=" + berth(t) + ":/usr/local/bin:/usr/bin:/bin",
 		"HOME=" + s.dir,
@@ -197,7 +197,7 @@ var lines = []line{
 	{"sbatch --gres=gpu:\t", []string{"--gres=gpu:a100"}},
 	{"sbatch -C 'rack1&b\t", []string{"-C", "rack1&big"}},
 	{"sbatch --output=file\t", []string{"--output=file one.txt"}},
-	{"sbatch --chdir=fol\tx", []string{"--chdir=folder/x"}},
+	{"sbatch --chdir=sub\tx", []string{"--chdir=subdir/x"}},
 	{"sbatch fil\t", []string{"file one.txt"}},
 	{"sinfo -n f\t", []string{"-n", "fat"}},
 	{"scontrol upd\tJobId=99 parti\tg\t", []string{"update", "JobId=99", "partition=gpu"}},
@@ -425,7 +425,7 @@ func TestFish(t *testing.T) {
 		"scontrol hold 21":           {"2101\t" + semicolon + " PENDING"},
 		"sbatch --output=file":       {"--output=file one.txt"},
 		"sbatch fil":                 {"file one.txt"},
-		"sbatch --chdir=fol":         {"--chdir=folder/"},
+		"sbatch --chdir=sub":         {"--chdir=subdir/"},
 		"srun -n 2 squeue -p g":      {"gpu\tup, 0 nodes"},
 		"squeue --no-such-option=":   {""},
 		"berth squeue --partition=d": {"--partition=debug\tup, 2 nodes, default"},

@@ -308,10 +308,10 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 	file, dir := filepath.Join(ann.Home, ".ssh", "authorized_keys"), filepath.Join(ann.Home, ".ssh")
 	mode := func(name string, m os.FileMode) { n.must(os.Chmod(name, m)) }
 	for what, change := range map[string]func(){
-		"group may write the file":   func() { mode(file, 0o660) },
-		"others may write the file":  func() { mode(file, 0o602) },
-		"group may write the folder": func() { mode(dir, 0o770) },
-		"group may write the home":   func() { mode(ann.Home, 0o720) },
+		"group may write the file":      func() { mode(file, 0o660) },
+		"others may write the file":     func() { mode(file, 0o602) },
+		"group may write the directory": func() { mode(dir, 0o770) },
+		"group may write the home":      func() { mode(ann.Home, 0o720) },
 		"a link": func() {
 			n.must(os.Rename(file, file+".real"))
 			n.must(os.Symlink(file+".real", file))
@@ -324,7 +324,7 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 			n.must(os.Remove(file))
 			n.must(syscall.Mkfifo(file, 0o600))
 		},
-		"a folder": func() {
+		"a directory": func() {
 			n.must(os.Remove(file))
 			n.must(os.Mkdir(file, 0o700))
 		},

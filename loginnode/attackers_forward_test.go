@@ -211,7 +211,7 @@ func TestS11UnixSocketsAreOpenedAsTheUser(t *testing.T) {
 		return
 	}
 	if _, err := c.ListenUnix(filepath.Join(n.dir, "notmine")); err == nil {
-		t.Error("a socket in a folder of root's")
+		t.Error("a socket in a directory of root's")
 	}
 	private := filepath.Join(n.dir, "roots.sock")
 	rl, err := net.Listen("unix", private)

@@ -104,7 +104,7 @@ func TestS15NothingIsLeft(t *testing.T) {
 	work(sessions)
 	eventually(t, fmt.Sprintf("goroutines and descriptors to be %d and %d again", goroutines, files), func() bool { return settled(goroutines+2, files+2) })
 	if left, err := os.ReadDir(filepath.Join(n.dir, "run")); err != nil || len(left) > 0 {
-		t.Errorf("left in the run folder: %v, %v", left, err)
+		t.Errorf("left in the run directory: %v, %v", left, err)
 	}
 	t.Cleanup(func() {
 		for _, c := range childrenOf(os.Getpid()) {

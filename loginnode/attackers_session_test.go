@@ -163,7 +163,7 @@ func TestS09Environment(t *testing.T) {
 			t.Errorf("%s is missing:\n%s", good, text)
 		}
 	}
-	// 0, 1, 2 and the folder that ls itself reads.
+	// 0, 1, 2 and the directory that ls itself reads.
 	if !strings.HasSuffix(text, "\n0\n1\n2\n3\n") {
 		t.Errorf("open descriptors: %s", text)
 	}

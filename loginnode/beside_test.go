@@ -108,7 +108,7 @@ func (w *walker) startSSHD(t *testing.T) {
 	})
 }
 
-// walk runs a script against a server, in a fresh folder and home, and returns
+// walk runs a script against a server, in a fresh directory and home, and returns
 // all that it says without what differs from one run to the next.
 func (w *walker) walk(t *testing.T, script, port string) string {
 	t.Helper()
@@ -134,7 +134,7 @@ func (w *walker) walk(t *testing.T, script, port string) string {
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	w.endAll(t)
-	return strings.NewReplacer(d, "FOLDER", w.home, "HOME", w.name, "USER", "port "+port, "port PORT", ":"+port, ":PORT", "\r", "").
+	return strings.NewReplacer(d, "DIRECTORY", w.home, "HOME", w.name, "USER", "port "+port, "port PORT", ":"+port, ":PORT", "\r", "").
 		Replace("--- output\n" + out.String() + "--- complaints\n" + errs.String())
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// cgroupParent returns a folder of a cgroup2 hierarchy for this test. The test is
+// cgroupParent returns a directory of a cgroup2 hierarchy for this test. The test is
 // skipped if there is none that can be written.
 func cgroupParent(t *testing.T) string {
 	needRoot(t)

@@ -131,7 +131,7 @@ func TestPrincipals(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		dir := filepath.Dir(c.RunDir)
 		c.Auth.TrustedCAs, c.Auth.PrincipalsFile = filepath.Join(dir, "ca"), filepath.Join(dir, "principals-%u")
-		c.Auth.LaxModes = true // the folder is in /tmp
+		c.Auth.LaxModes = true // the directory is in /tmp
 		for name, text := range map[string]string{
 			"ca": string(ssh.MarshalAuthorizedKey(ca.PublicKey())), "principals-ann": "# comment\nstaff # of the group\ncommand=\"id\" bound\n",
 		} {

@@ -128,7 +128,7 @@ func TestWinSCPBySFTP(t *testing.T) {
 	}
 	r.ask(sftpRealpath, ".")
 	if name := r.answer(sftpName); !bytes.Contains(name, []byte(n.ann().Home)) {
-		t.Errorf("the current folder: %q", name)
+		t.Errorf("the current directory: %q", name)
 	}
 	const pieces, size = 40, 32 << 10
 	text := make([]byte, pieces*size)

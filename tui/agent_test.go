@@ -61,10 +61,10 @@ func TestOutputFromTheAgent(t *testing.T) {
 		<-stop
 	})
 	j := c.jobs[101]
-	j.StdOut, j.StdErr = "/no/such/folder/x.out", "/no/such/folder/x.err"
+	j.StdOut, j.StdErr = "/no/such/dir/x.out", "/no/such/dir/x.err"
 	c.Put(j)
 	other := c.jobs[102]
-	other.StdOut = "/no/such/folder/y.out"
+	other.StdOut = "/no/such/dir/y.out"
 	c.Put(other)
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
 	d.see("101")
@@ -90,7 +90,7 @@ func TestOutputFromTheAgent(t *testing.T) {
 func TestOutputWithoutSource(t *testing.T) {
 	c := site()
 	j := c.jobs[101]
-	j.StdOut = "/no/such/folder/x.out"
+	j.StdOut = "/no/such/dir/x.out"
 	c.Put(j)
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 140, 24)
 	d.see("101")

@@ -39,8 +39,8 @@ type State struct {
 // maxFileSize bounds the size of either file, in bytes.
 const maxFileSize = 1 << 20
 
-// configDir returns berth's folder below the one that the environment variable
-// names, or else below the home folder. It returns "" if neither is set.
+// configDir returns berth's directory below the one that the environment variable
+// names, or else below the home directory. It returns "" if neither is set.
 func configDir(p *stdio.Process, variable, below string) string {
 	if dir := p.Env(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "berth")

@@ -108,7 +108,7 @@ func (f *file) Replaced() bool {
 	return err == nil && !os.SameFile(was, now)
 }
 
-// siblingCommand returns a command that runs the program args[0] from the folder
+// siblingCommand returns a command that runs the program args[0] from the directory
 // of this program if it is there, else from PATH.
 func siblingCommand(env []string, args []string) *exec.Cmd {
 	name := args[0]

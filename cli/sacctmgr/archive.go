@@ -64,7 +64,7 @@ var archiveDumpWords = keyvalue.Table[*archiveDump]{
 }
 
 // archiveDump writes the records of jobs that ended before a time, with their
-// steps, to the scheduler's archive folder, and deletes them from the database.
+// steps, to the scheduler's archive directory, and deletes them from the database.
 func (o *Options) archiveDump(ctx context.Context, words []string) error {
 	d := &archiveDump{now: o.p.Now()}
 	for _, p := range keyvalue.ParseAll(words) {

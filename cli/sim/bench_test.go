@@ -14,7 +14,7 @@ import (
 func BenchmarkReplay(b *testing.B) {
 	dir := os.Getenv(tracesEnv)
 	if dir == "" {
-		b.Skip(tracesEnv + " names no folder with published traces")
+		b.Skip(tracesEnv + " names no directory with published traces")
 	}
 	f, err := os.Open(filepath.Join(dir, "KTH-SP2-1996-2.swf.gz"))
 	if err != nil {

@@ -96,7 +96,7 @@ func easyStarts(processors int64, jobs [][4]int64) []int64 {
 
 // EASY and the default policy start every job of random traces when easyStarts does.
 func TestEasyIsEasy(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		processors := rapid.Int64Range(1, 12).Draw(t, "processors")
 		var jobs [][4]int64 // submit, run, processors, limit
@@ -110,7 +110,7 @@ func TestEasyIsEasy(t *testing.T) {
 			jobs = append(jobs, j)
 			fmt.Fprintf(&trace, "%d %d -1 %d %d -1 -1 %d %d -1 1 1 1 1 1 1 -1 -1\n", i+1, j[0], j[1], j[2], j[2], j[3])
 		}
-		file, starts := filepath.Join(folder, "trace.swf"), filepath.Join(folder, "starts")
+		file, starts := filepath.Join(directory, "trace.swf"), filepath.Join(directory, "starts")
 		if err := os.WriteFile(file, []byte(trace.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}

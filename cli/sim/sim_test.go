@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// tracesEnv names a folder with the published traces and schedules that some
+// tracesEnv names a directory with the published traces and schedules that some
 // tests compare with; they are not part of this repository. See docs/sim.md.
 const tracesEnv = "BERTH_TEST_TRACES"
 
@@ -23,7 +23,7 @@ func published(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv(tracesEnv)
 	if dir == "" {
-		t.Skip(tracesEnv + " names no folder with published traces")
+		t.Skip(tracesEnv + " names no directory with published traces")
 	}
 	return filepath.Join(dir, name)
 }

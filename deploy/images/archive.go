@@ -37,7 +37,7 @@ func WriteArchive(file string, named map[string]v1.ImageIndex) error {
 	return pack(file, dir)
 }
 
-// pack writes a folder's files, in the order of their names and without times.
+// pack writes a directory's files, in the order of their names and without times.
 func pack(file, dir string) (err error) {
 	out, err := os.Create(file)
 	if err != nil {

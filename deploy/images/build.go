@@ -17,13 +17,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// File is one entry of a layer: a copy of a file, its text, a link or a folder.
+// File is one entry of a layer: a copy of a file, its text, a link or a directory.
 type File struct {
-	Path string // in the image, without a leading slash; a folder's ends in one
+	Path string // in the image, without a leading slash; a directory's ends in one
 	From string // the file to copy
 	Text string // or: what is in it
 	Link string // or: target of a symbolic link
-	Mode int64  // 0: 0755 for copies and folders, 0644 for text
+	Mode int64  // 0: 0755 for copies and directories, 0644 for text
 }
 
 // Spec is what an image holds.
@@ -87,9 +87,9 @@ func (s Spec) configure(image v1.Image) (v1.Image, error) {
 func (s Spec) layer() (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
-	folders := map[string]bool{}
+	directories := map[string]bool{}
 	for _, f := range s.Files {
-		if err := addFile(w, f, folders); err != nil {
+		if err := addFile(w, f, directories); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Path, err)
 		}
 	}
@@ -103,9 +103,9 @@ func (s Spec) layer() (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 }
 
-// addFile writes an entry and the folders above it, which written remembers.
+// addFile writes an entry and the directories above it, which written remembers.
 func addFile(w *tar.Writer, f File, written map[string]bool) error {
-	if err := addFolders(w, path.Dir(strings.TrimSuffix(f.Path, "/")), written); err != nil {
+	if err := addDirs(w, path.Dir(strings.TrimSuffix(f.Path, "/")), written); err != nil {
 		return err
 	}
 	switch {
@@ -146,11 +146,11 @@ func mode(f File, usual int64) int64 {
 	return usual
 }
 
-func addFolders(w *tar.Writer, dir string, written map[string]bool) error {
+func addDirs(w *tar.Writer, dir string, written map[string]bool) error {
 	if dir == "." || written[dir] {
 		return nil
 	}
-	if err := addFolders(w, path.Dir(dir), written); err != nil {
+	if err := addDirs(w, path.Dir(dir), written); err != nil {
 		return err
 	}
 	written[dir] = true

@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// programs makes a folder of programs that say who they are.
+// programs makes a directory of programs that say who they are.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

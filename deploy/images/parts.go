@@ -16,7 +16,7 @@ const (
 	Login     = "berth-login"
 )
 
-// binDir is where the agent's folder is in images (wire.DefaultBinDir).
+// binDir is where the agent's directory is in images (wire.DefaultBinDir).
 const binDir = "berth/bin"
 
 // nonRoot is the user of images whose programs need no rights.
@@ -25,7 +25,7 @@ const nonRoot = "65532:65532"
 // Parts are what images are made of.
 type Parts struct {
 	Platform v1.Platform
-	Bin      string // folder of the programs of that platform
+	Bin      string // directory of the programs of that platform
 	// Program finds a program; nil: by its name in Bin.
 	Program func(name string) string
 	// Links are the names that the multi-call binary goes by besides its own.
@@ -60,8 +60,8 @@ func (p Parts) Scheduler() Spec {
 	return s
 }
 
-// Agent is that of the agent's image: the folder that is mounted into jobs, and
-// nothing beside it. It is never run by itself, but to copy that folder.
+// Agent is that of the agent's image: the directory that is mounted into jobs, and
+// nothing beside it. It is never run by itself, but to copy that directory.
 func (p Parts) Agent() Spec {
 	s := p.spec()
 	s.Files = append(p.commands(binDir, "berth"), File{Path: binDir + "/agent", From: p.program("agent")})
@@ -118,7 +118,7 @@ func skeleton(roots string) []File {
 	return files
 }
 
-// SlurmNames are the commands' names that a folder of manual pages (docs/man)
+// SlurmNames are the commands' names that a directory of manual pages (docs/man)
 // has pages of, besides Berth's own.
 func SlurmNames(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)

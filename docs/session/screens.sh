@@ -1,6 +1,6 @@
 #!/bin/bash
 # The pictures of the terminal UI: real screens of a local cluster. To take them
-# again (tmux from Debian, svg-term-cli from npm), in the root folder after
+# again (tmux from Debian, svg-term-cli from npm), in the root directory after
 # `make build`:
 #
 #	docs/session/screens.sh

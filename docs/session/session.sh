@@ -1,6 +1,6 @@
 #!/bin/bash
 # The session of the README's picture. To record it again (asciinema from
-# Debian, svg-term-cli from npm), in the root folder after `make build`:
+# Debian, svg-term-cli from npm), in the root directory after `make build`:
 #
 #	asciinema rec -c docs/session/session.sh --cols 88 --rows 26 session.cast
 #	svg-term --in session.cast --out docs/session/session.svg --window --no-cursor

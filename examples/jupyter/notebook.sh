@@ -10,7 +10,7 @@ node=$(hostname -s)
 port=$(shuf -i 20000-29999 -n 1)
 JUPYTER_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 export JUPYTER_TOKEN
-unset XDG_RUNTIME_DIR # the login node's folder, which is not there
+unset XDG_RUNTIME_DIR # the login node's directory, which is not there
 
 cat <<EOF
 On your computer:  ssh -N -L $port:$node:$port ${SLURM_JOB_USER}@login

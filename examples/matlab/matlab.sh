@@ -6,7 +6,7 @@
 #SBATCH --ntasks=1
 #SBATCH --cpus-per-task=4
 
-# Jobs that start at the same time must not share the folder of their pools.
+# Jobs that start at the same time must not share the directory of their pools.
 export MATLAB_PREFDIR=${TMPDIR:-/tmp}/matlab-$SLURM_JOB_ID
 mkdir -p "$MATLAB_PREFDIR"
 trap 'rm -rf "$MATLAB_PREFDIR"' EXIT

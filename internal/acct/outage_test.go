@@ -90,7 +90,7 @@ func TestFileRemoved(t *testing.T) {
 	}
 }
 
-func TestFolderGoneAndBack(t *testing.T) {
+func TestDirectoryGoneAndBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "volume")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

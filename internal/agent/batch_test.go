@@ -65,7 +65,7 @@ func TestBatchFails(t *testing.T) {
 		{"no interpreter", shape{script: "#!/no/such\n"}, wire.ReportEnded, 2, 0,
 			"slurmstepd: error: execve(): bad interpreter(/no/such): No such file or directory\n"},
 		{
-			"no output folder",
+			"no output directory",
 			shape{script: "#!/bin/sh\n", job: func(j *job.Job) { j.Batch.Output = "/no/such/x" }},
 			wire.ReportFailed,
 			0,

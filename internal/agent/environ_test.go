@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// TestCommandsInPath: the folder of the commands is in PATH once.
+// TestCommandsInPath: the directory of the commands is in PATH once.
 func TestCommandsInPath(t *testing.T) {
 	a := &Agent{config: &Config{BinDir: "/opt/berth"}}
 	for path, want := range map[string]string{

@@ -52,6 +52,6 @@ func TestNoExec(t *testing.T) {
 		t.Skip("this machine runs programs from /proc")
 	}
 	if noExec(t.TempDir()) != 0 || noExec("/nowhere") != 0 {
-		t.Error("a plain folder, or none, is taken for one without programs")
+		t.Error("a plain directory, or none, is taken for one without programs")
 	}
 }

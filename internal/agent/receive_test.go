@@ -78,11 +78,11 @@ func TestReceive(t *testing.T) {
 func TestReceiveErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	there, folder := filepath.Join(dir, "there"), filepath.Join(dir, "folder")
+	there, directory := filepath.Join(dir, "there"), filepath.Join(dir, "directory")
 	if err := os.WriteFile(there, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	if err := os.Mkdir(directory, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -92,8 +92,8 @@ func TestReceiveErrors(t *testing.T) {
 		says  string
 	}{
 		{there, false, 17, "File exists\n"},
-		{folder, false, 17, "File exists\n"},
-		{folder, true, 21, "Is a directory\n"},
+		{directory, false, 17, "File exists\n"},
+		{directory, true, 21, "Is a directory\n"},
 		{filepath.Join(dir, "no", "x"), false, 2, "No such file or directory\n"},
 		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
 		{"/proc/x", true, 2, "No such file or directory\n"},
@@ -152,7 +152,7 @@ func TestReceivePermissions(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(dir, 0o700) //nolint:errcheck // the test's folder is removed after it
+	defer os.Chmod(dir, 0o700) //nolint:errcheck // the test's directory is removed after it
 	if code, says := write("other"); code != 13 || says != "Permission denied\n" {
 		t.Errorf("a new file: %d, %q", code, says)
 	}

@@ -66,14 +66,14 @@ func TestLinks(t *testing.T) {
 }
 
 var (
-	// A folder or file of the repository, such as `cli/sbatch` or `cli/registry.go`.
+	// A directory or file of the repository, such as `cli/sbatch` or `cli/registry.go`.
 	repositoryPath = regexp.MustCompile("`((?:api|cli|cmd|deploy|internal|loginnode|test|translate|tui)/[\\w./-]*)`")
-	// Files that follow the folder which they are in: `internal/jobs` (`submit.go`).
-	filesOfFolder = regexp.MustCompile("`([\\w/]+)`(?:,| \\()((?:[^`)\n]{0,20}`\\w+\\.go`)+)")
-	goFile        = regexp.MustCompile("`(\\w+\\.go)`")
+	// Files that follow the directory which they are in: `internal/jobs` (`submit.go`).
+	filesOfDir = regexp.MustCompile("`([\\w/]+)`(?:,| \\()((?:[^`)\n]{0,20}`\\w+\\.go`)+)")
+	goFile     = regexp.MustCompile("`(\\w+\\.go)`")
 )
 
-// TestArchitectureNamesWhatExists checks the folders and files that the page about the
+// TestArchitectureNamesWhatExists checks the directories and files that the page about the
 // architecture names.
 func TestArchitectureNamesWhatExists(t *testing.T) {
 	text, err := os.ReadFile("../../docs/architecture.md")
@@ -84,7 +84,7 @@ func TestArchitectureNamesWhatExists(t *testing.T) {
 	for _, m := range repositoryPath.FindAllStringSubmatch(string(text), -1) {
 		paths = append(paths, m[1])
 	}
-	for _, m := range filesOfFolder.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range filesOfDir.FindAllStringSubmatch(string(text), -1) {
 		for _, file := range goFile.FindAllStringSubmatch(m[2], -1) {
 			paths = append(paths, m[1]+"/"+file[1])
 		}

@@ -20,6 +20,7 @@ var avoided = map[string]string{
 	"anew":      "again",
 	"bury":      "delete, clean up",
 	"crowded":   "throttled",
+	"folder":    "directory",
 	"goAhead":   "assume",
 	"hurdle":    "bound",
 	"kin":       "reuse key",

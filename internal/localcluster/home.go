@@ -128,7 +128,7 @@ func asUser(u Account, f func(dir int) error) error {
 	}
 	defer func() { _ = unix.Close(dir) }()
 	for _, name := range strings.Split(filepath.Dir(userFile), "/") {
-		next, err := subfolder(dir, name, u)
+		next, err := subdirectory(dir, name, u)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", u.Home, userFile, err)
 		}
@@ -154,9 +154,9 @@ func become(u Account) error {
 	return nil
 }
 
-// subfolder opens the directory name in dir and creates it if there is none. It refuses a
+// subdirectory opens the directory name in dir and creates it if there is none. It refuses a
 // link, or a directory of another user.
-func subfolder(dir int, name string, u Account) (int, error) {
+func subdirectory(dir int, name string, u Account) (int, error) {
 	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_RDONLY | unix.O_CLOEXEC
 	err := unix.Mkdirat(dir, name, 0o700)
 	if err != nil && !errors.Is(err, unix.EEXIST) {

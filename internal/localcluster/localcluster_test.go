@@ -30,7 +30,7 @@ func TestStateIsLockedAndOurs(t *testing.T) {
 		t.Errorf("after close: %t %v", locked, err)
 	}
 	if locked, err := Locked(filepath.Join(dir, "nothing")); err != nil || locked {
-		t.Errorf("no folder: %t %v", locked, err)
+		t.Errorf("no directory: %t %v", locked, err)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestWipeKeepsWhatIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openState(dir); err == nil {
-		t.Fatal("a folder with other files was taken")
+		t.Fatal("a directory with other files was taken")
 	}
 	state := filepath.Join(dir, "state")
 	s, err := openState(state)
@@ -124,8 +124,8 @@ func TestHomeWithTraps(t *testing.T) {
 	}
 	outside := t.TempDir()
 	for name, trap := range map[string]func(home string) error{
-		"folder": func(home string) error { return os.Symlink(outside, filepath.Join(home, ".local")) },
-		"last folder": func(home string) error {
+		"directory": func(home string) error { return os.Symlink(outside, filepath.Join(home, ".local")) },
+		"last directory": func(home string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(home, ".local/state"), 0o700),
 				os.Symlink(outside, filepath.Join(home, ".local/state/berth")))
 		},

@@ -39,7 +39,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// A folder of an ordinary file system has no cgroup files, and they must not be created
+// A directory of an ordinary file system has no cgroup files, and they must not be created
 // there.
 func TestCgroupsDoNotPretend(t *testing.T) {
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func TestCgroupsDoNotPretend(t *testing.T) {
 		t.Errorf("left: %v", err)
 	}
 	if err := (&Cgroups{Parent: dir, Memory: "1G"}).Ready(); err == nil || !strings.Contains(err.Error(), "cgroup2") {
-		t.Errorf("an ordinary folder is ready: %v", err)
+		t.Errorf("an ordinary directory is ready: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestCgroupsWriteTheLimits(t *testing.T) {
 	if len(c.users) != 1 || len(c.left) != 0 {
 		t.Errorf("one session is left: %v, %v", c.users, c.left)
 	}
-	second() // the files keep the folder, as processes would
+	second() // the files keep the directory, as processes would
 	if len(c.users) != 0 || !c.left[7] || !c.sweeps {
 		t.Errorf("processes live on: %v, %v", c.users, c.left)
 	}

@@ -32,7 +32,7 @@ const (
 // floodBench is a cluster with two users.
 type floodBench struct {
 	*system             // as root
-	state   string      // the cluster's folder
+	state   string      // the cluster's directory
 	flood   floodUser   // who floods
 	quiet   floodUser   // who works
 	pid     int         // the cluster's process

@@ -23,9 +23,9 @@ func main() {
 	var o options
 	flag.StringVar(&o.suite, "suite", "basic",
 		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, as root; planner, without a cluster; or real, on real kubelets")
-	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
+	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
-		"`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
+		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
 	flag.StringVar(&o.only, "only", "",
 		"of the suites pods, backlog and floods, only the loads whose name has this `text` in it; the page is left alone")
@@ -109,7 +109,7 @@ func bench(ctx context.Context, o options) error {
 		systems = append(systems, s)
 	}
 	t := &table{systems: systems, load: load}
-	t.add("`berth up` to ready, from an empty folder", "6 s", map[*system]samples{b: ups})
+	t.add("`berth up` to ready, from an empty directory", "6 s", map[*system]samples{b: ups})
 	for _, m := range what.measures {
 		row := map[*system]samples{}
 		for _, s := range systems {

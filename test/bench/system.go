@@ -15,13 +15,13 @@ import (
 // system is something that takes Slurm's commands.
 type system struct {
 	name string
-	bin  string // folder of its commands
+	bin  string // directory of its commands
 	env  []string
 	dir  string // where jobs are submitted
 	stop func()
 }
 
-// command is one of the system's commands, run in its folder.
+// command is one of the system's commands, run in its directory.
 func (s *system) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
 	cmd.Dir, cmd.Env = s.dir, s.env
@@ -72,24 +72,24 @@ func startBerth(ctx context.Context, what *suite, bin, work string) (*system, sa
 	return s, times, nil
 }
 
-// findSlurm returns the Slurm that answers on this machine, or nil. folder
+// findSlurm returns the Slurm that answers on this machine, or nil. directory
 // "": the one in PATH, unless that is ours.
-func findSlurm(ctx context.Context, folder, work, ours string) *system {
-	if folder == "none" {
+func findSlurm(ctx context.Context, directory, work, ours string) *system {
+	if directory == "none" {
 		return nil
 	}
-	if folder == "" {
+	if directory == "" {
 		path, err := exec.LookPath("sbatch")
 		if err != nil || filepath.Dir(path) == ours {
 			say("no Slurm in PATH; measuring Berth alone")
 			return nil
 		}
-		folder = filepath.Dir(path)
+		directory = filepath.Dir(path)
 	}
-	s := &system{name: "Slurm", bin: folder, env: os.Environ(), dir: filepath.Join(work, "slurm"), stop: func() {}}
+	s := &system{name: "Slurm", bin: directory, env: os.Environ(), dir: filepath.Join(work, "slurm"), stop: func() {}}
 	version, err := s.answers(ctx)
 	if err != nil {
-		say("Slurm at %s does not answer (%v); measuring Berth alone", folder, err)
+		say("Slurm at %s does not answer (%v); measuring Berth alone", directory, err)
 		return nil
 	}
 	fields := strings.Fields(version) // "slurm 22.05.8", by Debian "slurm-wlm 22.05.8"

@@ -33,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.StringVar(&o.bin, "bin", "bin", "`folder` of the programs of make build")
+	flag.StringVar(&o.bin, "bin", "bin", "`directory` of the programs of make build")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e9), "seed of load and faults (default: a new one)")
 	flag.DurationVar(&o.duration, "duration", 30*time.Minute, "how long the load lasts")
 	flag.StringVar(&o.kinds, "faults", "", "`kinds` of faults with commas; none: no faults (default: all)")
@@ -47,7 +47,7 @@ func main() {
 	flag.BoolVar(&o.postgres, "postgres", false, "accounting in PostgreSQL (default: by the seed, if it is installed)")
 	flag.BoolVar(&o.standby, "standby", true, "a second scheduler waits to lead")
 	flag.BoolVar(&o.reader, "reader", false, "a process of its own answers queries (default: by the seed)")
-	flag.BoolVar(&o.keep, "keep", false, "keep the folder of the run")
+	flag.BoolVar(&o.keep, "keep", false, "keep the directory of the run")
 	flag.StringVar(&o.check, "check", "", "check a history `file` again, and run nothing")
 	flag.Parse()
 	if err := chaos(ctx, &o); err != nil {

@@ -128,8 +128,8 @@ func forgeries(t *testing.T, p *plain, bob *attacker) {
 	}
 	for name, body := range map[string]string{
 		"an image that is not allowed": forged("image", "", `,"container":{"image":"other/image"}`),
-		"a folder of the node":         forged("mount", "", `,"container":{"image":"site/image","mounts":"/var/lib/kubelet:/x"}`),
-		"the agent's own folder":       forged("agent", "", `,"container":{"image":"site/image","mounts":"/home:/berth/bin"}`),
+		"a directory of the node":      forged("mount", "", `,"container":{"image":"site/image","mounts":"/var/lib/kubelet:/x"}`),
+		"the agent's own directory":    forged("agent", "", `,"container":{"image":"site/image","mounts":"/home:/berth/bin"}`),
 		"somebody else's group":        forged("group", "", `,"group":{"name":"root","gid":0}`),
 		"a foreign finalizer":          strings.Replace(forged("final", "", ""), `"name":"j-final"`, `"name":"j-final","finalizers":["example.org/mine"]`, 1),
 		"a foreign owner":              strings.Replace(forged("owner", "", ""), `"name":"j-owner"`, `"name":"j-owner","ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"user-alice","uid":"1"}]`, 1),

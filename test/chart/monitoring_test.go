@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// monitoring is the folder of the module that has Prometheus' parser.
+// monitoring is the directory of the module that has Prometheus' parser.
 const monitoring = "../monitoring"
 
 // inMonitoring runs go in that module.

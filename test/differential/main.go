@@ -30,10 +30,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
-	flag.StringVar(&o.slurm, "slurm", "", "`folder` of Slurm's commands (default: where PATH has sbatch)")
+	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
+	flag.StringVar(&o.slurm, "slurm", "", "`directory` of Slurm's commands (default: where PATH has sbatch)")
 	flag.StringVar(&o.conf, "slurm-conf", os.Getenv("SLURM_CONF"), "slurm.conf of the reference Slurm")
-	flag.StringVar(&o.state, "state-dir", "", "state `folder` of a running local cluster (default: start one)")
+	flag.StringVar(&o.state, "state-dir", "", "state `directory` of a running local cluster (default: start one)")
 	flag.StringVar(&o.users, "users", "", "two `users`, with a comma, whose commands are compared (as root)")
 	flag.StringVar(&o.only, "only", "", "compare these `commands` only, with commas")
 	flag.StringVar(&o.report, "report", "", "`file` of the report (default: standard output)")

@@ -18,7 +18,7 @@ import (
 // side is one of the two systems.
 type side struct {
 	name    string // Berth or Slurm
-	bin     string // folder of its commands
+	bin     string // directory of its commands
 	own     []string
 	root    []string // what root's commands have in the environment in addition
 	work    string

@@ -44,7 +44,7 @@ func TestArchive(t *testing.T) {
 		t.Fatalf("archive: %v, %v", files, err)
 	}
 	if code, _, errs := d.run("sacctmgr", "-i", "archive", "load", "../accounting.db"); code != 1 || !strings.Contains(errs, "No such file or directory") {
-		t.Errorf("load of another folder's file: exit %d: %s", code, errs)
+		t.Errorf("load of another directory's file: exit %d: %s", code, errs)
 	}
 	for range 2 { // a second time, they are there
 		if code, out, errs := d.run("sacctmgr", "-i", "archive", "load", "file="+files[0].Name()); code != 0 {

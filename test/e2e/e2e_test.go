@@ -86,7 +86,7 @@ func (c *cluster) down(t *testing.T) {
 // environ is the environment of a user's shell with our commands first.
 func (c *cluster) environ(home string) []string {
 	return []string{
-		// Debian's own folders: the MPI modules belong to Debian's Python.
+		// Debian's own directories: the MPI modules belong to Debian's Python.
 		"PATH=" + c.bin + ":/usr/local/bin:/usr/bin:/bin",
 		"KUBECONFIG=" + filepath.Join(c.state, "kubeconfig"),
 		"HOME=" + home, "USER=" + os.Getenv("USER"), "LANG=C.UTF-8",

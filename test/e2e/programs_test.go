@@ -61,12 +61,12 @@ var calls = []struct {
 }
 
 // TestPrograms runs each call and parses the output like its program: with a local
-// cluster, and with the Slurm whose commands are in the folder BERTH_TEST_SLURM, which
+// cluster, and with the Slurm whose commands are in the directory BERTH_TEST_SLURM, which
 // shows that the expressions are right.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	if folder := os.Getenv("BERTH_TEST_SLURM"); folder != "" {
-		t.Run("Slurm", func(t *testing.T) { readable(t, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))) })
+	if directory := os.Getenv("BERTH_TEST_SLURM"); directory != "" {
+		t.Run("Slurm", func(t *testing.T) { readable(t, append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"))) })
 	}
 	if state := os.Getenv("BERTH_TEST_CLUSTER"); state != "" { // one that runs already
 		bin, err := filepath.Abs("../../bin")

@@ -138,7 +138,7 @@ func TestUsers(t *testing.T) {
 }
 
 // byUID: commands find the cluster whatever HOME says, as under cron or in programs with
-// a HOME of their own; root finds a cluster that is not in the usual folder.
+// a HOME of their own; root finds a cluster that is not in the usual directory.
 func (s *shared) byUID(t *testing.T) {
 	for _, home := range []string{"HOME=/nonexistent", "HOME="} {
 		line := s.bob.command(s.bin, "env", home, "squeue", "-h")

@@ -59,7 +59,7 @@ func up(t *testing.T) *site {
 	args := []string{"up", "--state-dir", filepath.Join(dir, "s"), "--login", "--nodes", "2", "--cpus", "2", "--memory", "1000M"}
 	if os.Geteuid() == 0 {
 		s.user = fmt.Sprintf("lnt%d", os.Getpid())
-		// Not below a private folder: the home has to be reached by its owner.
+		// Not below a private directory: the home has to be reached by its owner.
 		output(t, exec.Command("useradd", "-m", "-d", filepath.Join(dir, "home"), "-s", "/bin/bash", s.user))
 		t.Cleanup(func() { _ = exec.Command("userdel", "-f", s.user).Run() })
 		args = append(args, "--user", s.user)

@@ -150,7 +150,7 @@ func unharmed(t *testing.T, x *tmux.Terminal) {
 
 func (s *site) home() string { return filepath.Join(s.dir, "home") }
 
-// stty is the modes of the terminal that the shell in x is on; dir is a folder
+// stty is the modes of the terminal that the shell in x is on; dir is a directory
 // that the shell can write to.
 func (s *site) stty(x *tmux.Terminal, dir string) string {
 	s.t.Helper()

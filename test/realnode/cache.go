@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// cacheVariable names the folder for what is built once and reused; the default is
+// cacheVariable names the directory for what is built once and reused; the default is
 // ~/.cache/berth-e2e.
 const cacheVariable = "BERTH_CACHE"
 
@@ -29,7 +29,7 @@ func cacheDir() (string, error) {
 	return filepath.Join(base, "berth-e2e"), nil
 }
 
-// cached returns the path of a file or folder of the cache. If it does not exist, build
+// cached returns the path of a file or directory of the cache. If it does not exist, build
 // creates it at a temporary path, which is then renamed, so that an interrupted run
 // leaves nothing incomplete. The key must name everything that the content depends on.
 func cached(ctx context.Context, name, key string, build func(ctx context.Context, path string) error) (string, error) {
@@ -45,7 +45,7 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 		return path, nil
 	}
 	// Concurrent runs need the same: one of them builds it.
-	lock, err := lockFolder(dir)
+	lock, err := lockDir(dir)
 	if err != nil {
 		return "", err
 	}
@@ -68,8 +68,8 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 	return path, os.Rename(made, path)
 }
 
-// lockFolder waits for the lock of a folder, which closing it releases.
-func lockFolder(path string) (*os.File, error) {
+// lockDir waits for the lock of a directory, which closing it releases.
+func lockDir(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

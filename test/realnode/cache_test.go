@@ -50,7 +50,7 @@ func TestCachedBuildsOnceForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			// A folder cannot be moved over another one.
+			// A directory cannot be moved over another one.
 			path, err := cached(t.Context(), "thing", "k1", func(_ context.Context, path string) error {
 				built.Add(1)
 				return errors.Join(os.Mkdir(path, 0o755), os.WriteFile(filepath.Join(path, "whole"), nil, 0o644))

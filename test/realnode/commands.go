@@ -12,7 +12,7 @@ import (
 var heavy = []string{"scheduler", "berth-local"}
 
 // copyCommands copies the light commands, and the links between them, to a
-// folder that every user can read.
+// directory that every user can read.
 func copyCommands(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

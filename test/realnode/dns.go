@@ -33,7 +33,7 @@ const corefile = `.:5353 {
 }
 `
 
-// makeCoreDNS builds CoreDNS from the module in this folder.
+// makeCoreDNS builds CoreDNS from the module in this directory.
 func makeCoreDNS(ctx context.Context, root string) (string, error) {
 	return makeNested(ctx, root, dnsName)
 }

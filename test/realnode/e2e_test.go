@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// binVariable names the folder of the binaries; the default is the module's bin.
+// binVariable names the directory of the binaries; the default is the module's bin.
 const binVariable = "BERTH_BIN"
 
 func TestMain(m *testing.M) { os.Exit(Run(m.Run)) }

@@ -26,8 +26,8 @@ import (
 // Release is the name under which Berth is installed by Helm.
 const Release = "berth"
 
-// recordsFolder is where the accounting database is, on the shared file system.
-const recordsFolder = "/home/.records"
+// recordsDir is where the accounting database is, on the shared file system.
+const recordsDir = "/home/.records"
 
 // storageClass is that of the site's one volume.
 const storageClass = "site"
@@ -72,8 +72,8 @@ func (s *Site) publish(ctx context.Context) error {
 
 // addVolume creates the volume for accounting records.
 func (s *Site) addVolume(ctx context.Context) error {
-	if err := errors.Join(os.MkdirAll(recordsFolder, 0o700),
-		os.Chown(recordsFolder, schedulerID, schedulerID)); err != nil {
+	if err := errors.Join(os.MkdirAll(recordsDir, 0o700),
+		os.Chown(recordsDir, schedulerID, schedulerID)); err != nil {
 		return err
 	}
 	directory := corev1.HostPathDirectory
@@ -82,7 +82,7 @@ func (s *Site) addVolume(ctx context.Context) error {
 		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		StorageClassName: storageClass,
 		PersistentVolumeSource: corev1.PersistentVolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: recordsFolder, Type: &directory}},
+			HostPath: &corev1.HostPathVolumeSource{Path: recordsDir, Type: &directory}},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 	}}
 	if _, err := s.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{}); err != nil &&

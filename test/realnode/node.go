@@ -25,9 +25,9 @@ type nodeSpec struct {
 	Index      int    // from 0
 	Kubelet    string // the binary
 	KubeProxy  string // the binary
-	Containerd string // folder with containerd, its shim and ctr
+	Containerd string // directory with containerd, its shim and ctr
 	Cgroup     string // root of the node's control groups
-	Logs       string // folder for the logs of the node's daemons
+	Logs       string // directory for the logs of the node's daemons
 	Images     string // archive to import
 	Kubeconfig string // the kubelet's
 	Cert, Key  string // the kubelet's server certificate
@@ -137,7 +137,7 @@ func enterNode(spec nodeSpec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}
-	if err := mountEmpty(privateFolders); err != nil {
+	if err := mountEmpty(privateDirs); err != nil {
 		return err
 	}
 	// As on a machine with systemd: containers with mount propagation see later mounts.
@@ -158,7 +158,7 @@ func enterNode(spec nodeSpec) error {
 }
 
 // daemon starts a program that dies with this process, its output in the log
-// folder under name; its end is sent to ended.
+// directory under name; its end is sent to ended.
 func daemon(ctx context.Context, spec nodeSpec, ended chan<- error, name, program string, args ...string) error {
 	log, err := os.Create(filepath.Join(spec.Logs, name+".log"))
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	containerdFile   = "/run/config/containerd.toml"
 	kubeletFile      = "/run/config/kubelet.json"
 	proxyFile        = "/run/config/kube-proxy.json"
-	cniFolder        = "/run/config/cni"
+	cniDir           = "/run/config/cni"
 )
 
 // containerdConfig is for containerd 2. The score restriction is needed where
@@ -53,7 +53,7 @@ disabled_plugins = [
 
 // writeConfig writes the files that the node's daemons read.
 func (s nodeSpec) writeConfig() error {
-	if err := os.MkdirAll(cniFolder, 0o755); err != nil {
+	if err := os.MkdirAll(cniDir, 0o755); err != nil {
 		return err
 	}
 	config := strings.Replace(containerdConfig, "PAUSE", PauseImage, 1)
@@ -66,7 +66,7 @@ func (s nodeSpec) writeConfig() error {
 	if err := writeJSON(proxyFile, kubeProxyConfig(s.Kubeconfig, s.Name)); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(cniFolder, "10-site.conflist"), s.cniConfig())
+	return writeJSON(filepath.Join(cniDir, "10-site.conflist"), s.cniConfig())
 }
 
 func writeJSON(path string, v any) error {

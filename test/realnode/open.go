@@ -18,14 +18,14 @@ import (
 
 // Site is a running cluster. It ends with the program.
 type Site struct {
-	Dir        string // folder of everything; daemons log in Dir/logs
-	Bin        string // folder of the commands that users and jobs have
+	Dir        string // directory of everything; daemons log in Dir/logs
+	Bin        string // directory of the commands that users and jobs have
 	Kubeconfig string // the administrator's
 	Rest       *rest.Config
 	Client     kubernetes.Interface
 
-	build    string // folder of everything that was built
-	chart    string // folder of the chart
+	build    string // directory of everything that was built
+	chart    string // directory of the chart
 	tools    tools
 	plane    *plane
 	nodes    []*node
@@ -35,7 +35,7 @@ type Site struct {
 
 // Options describe a site.
 type Options struct {
-	// Bin is the folder of Berth's static binaries.
+	// Bin is the directory of Berth's static binaries.
 	Bin string
 	// Users are the users of the site's login side and of the cluster.
 	Users []User
@@ -71,7 +71,7 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	return s, s.startDNS(ctx)
 }
 
-// prepare creates the site's folders, accounts and the archive of all images.
+// prepare creates the site's directories, accounts and the archive of all images.
 func (s *Site) prepare(ctx context.Context, o Options) (images string, err error) {
 	if s.tools, err = prepared(ctx); err != nil {
 		return "", err

@@ -94,7 +94,7 @@ func the(t *testing.T, page string, commands []string, with string) string {
 	return found[0]
 }
 
-// admin is an administrator at a shell, in a folder with the files of a release and a
+// admin is an administrator at a shell, in a directory with the files of a release and a
 // site.yaml.
 type admin struct {
 	ctx    context.Context
@@ -271,7 +271,7 @@ func (a *admin) remove(t *testing.T, p page) {
 
 // restore starts with only the copies, and continues after the newest job in them.
 func (a *admin) restore(t *testing.T, install, upgrade page) {
-	files, err := filepath.Glob(filepath.Join(recordsFolder, "*"))
+	files, err := filepath.Glob(filepath.Join(recordsDir, "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("there are no old records", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
-// Files of a local cluster's state folder. Their names are written here again
+// Files of a local cluster's state directory. Their names are written here again
 // because the package that owns them links all of Kubernetes.
 const (
 	stateProcess = "process.json"
@@ -25,7 +25,7 @@ const (
 
 // plane is the control plane: berth-local without Berth.
 type plane struct {
-	state string // its state folder
+	state string // its state directory
 	*process
 }
 

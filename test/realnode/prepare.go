@@ -27,7 +27,7 @@ type tools struct {
 	Kubelet    string // binary
 	KubeProxy  string // binary
 	Helm       string // binary
-	Containerd string // folder of binaries
+	Containerd string // directory of binaries
 	System     string // archive of a root file system
 	Pause      string // binary
 	CoreDNS    string // binary
@@ -73,7 +73,7 @@ func prepared(ctx context.Context) (tools, error) {
 	return t, nil
 }
 
-// moduleRoot returns the folder of this module's go.mod.
+// moduleRoot returns the directory of this module's go.mod.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -121,12 +121,12 @@ func makeKubelet(ctx context.Context, root string) (string, error) {
 	return makeKubernetes(ctx, root, "kubelet")
 }
 
-// makeKubectl builds kubectl from the module in this folder.
+// makeKubectl builds kubectl from the module in this directory.
 func makeKubectl(ctx context.Context, root string) (string, error) {
 	return makeNested(ctx, root, "kubectl")
 }
 
-// makeNested builds the program of the module with that name in this folder.
+// makeNested builds the program of the module with that name in this directory.
 func makeNested(ctx context.Context, root, name string) (string, error) {
 	dir := filepath.Join(root, "test", "realnode", name)
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -165,7 +165,7 @@ func makeHelm(ctx context.Context, root string) (string, error) {
 	})
 }
 
-// makeContainerd builds containerd from the module in this folder.
+// makeContainerd builds containerd from the module in this directory.
 func makeContainerd(ctx context.Context, root string) (string, error) {
 	dir := filepath.Join(root, "test", "realnode", "containerd")
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))

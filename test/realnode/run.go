@@ -16,7 +16,7 @@ import (
 // The program is started again in other roles; these variables say in which.
 const (
 	roleVariable = "BERTH_REALNODE_ROLE" // "", roleSite or roleNode
-	dirVariable  = "BERTH_REALNODE_DIR"  // the site's folder
+	dirVariable  = "BERTH_REALNODE_DIR"  // the site's directory
 	roleSite     = "site"
 	roleNode     = "node"
 )
@@ -96,7 +96,7 @@ func runSite(ctx context.Context, dir string) (int, error) {
 	return 0, nil
 }
 
-// keepVariable, when set, keeps the folder of a run that failed, with all logs.
+// keepVariable, when set, keeps the directory of a run that failed, with all logs.
 const keepVariable = "BERTH_E2E_KEEP"
 
 // cleanUp removes what outlives the namespaces.

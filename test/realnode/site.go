@@ -23,10 +23,10 @@ var shielded = []string{
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-// privateFolders are folders with the state of daemons; the site sees empty ones.
-var privateFolders = []string{"/run", "/var/lib", "/var/log"}
+// privateDirs are directories with the state of daemons; the site sees empty ones.
+var privateDirs = []string{"/run", "/var/lib", "/var/log"}
 
-// enterSite makes the new namespaces usable: own /proc, own state folders, homes that
+// enterSite makes the new namespaces usable: own /proc, own state directories, homes that
 // login side and nodes share, and a bridge for the nodes.
 func enterSite(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -38,7 +38,7 @@ func enterSite(dir string) error {
 	if err := shieldSettings(filepath.Join(dir, "sysctl")); err != nil {
 		return err
 	}
-	if err := mountEmpty(privateFolders); err != nil {
+	if err := mountEmpty(privateDirs); err != nil {
 		return err
 	}
 	if err := shareHomes(filepath.Join(dir, "home")); err != nil {
@@ -83,8 +83,8 @@ func shieldSettings(dir string) error {
 	return nil
 }
 
-func mountEmpty(folders []string) error {
-	for _, f := range folders {
+func mountEmpty(directories []string) error {
+	for _, f := range directories {
 		if err := unix.Mount("tmpfs", f, "tmpfs", 0, "mode=755"); err != nil {
 			return fmt.Errorf("tmpfs on %s: %w", f, err)
 		}

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// prefix is the prefix of the names of sites: of their folders and control groups.
+// prefix is the prefix of the names of sites: of their directories and control groups.
 const prefix = "berth-real-"
 
-// lockName is a file in a site's folder that is locked while the site is in
+// lockName is a file in a site's directory that is locked while the site is in
 // use. The kernel unlocks it, whatever ends the program.
 const lockName = "lock"
 
-// claim creates a folder for a new site and locks it. The lock is held until the file
+// claim creates a directory for a new site and locks it. The lock is held until the file
 // is closed.
 func claim() (dir string, lock *os.File, err error) {
 	if dir, err = os.MkdirTemp("", prefix); err != nil {

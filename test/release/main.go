@@ -7,7 +7,7 @@
 // those that it takes. It is much of "goreleaser check", and takes seconds to
 // compile, where that takes minutes.
 //
-//	release package FILE ID BIN-FOLDER VERSION ARCH
+//	release package FILE ID BIN-DIRECTORY VERSION ARCH
 //
 // prints the nfpm.yaml that one entry of the section nfpms stands for, so that
 // a package can be made and tried by itself.
@@ -33,7 +33,7 @@ func main() {
 	case len(args) == 6 && args[0] == "package":
 		err = writePackage(os.Stdout, args[1], target{id: args[2], bin: args[3], version: args[4], arch: args[5]})
 	default:
-		fmt.Fprintln(os.Stderr, "usage: release check FILE | release package FILE ID BIN-FOLDER VERSION ARCH")
+		fmt.Fprintln(os.Stderr, "usage: release check FILE | release package FILE ID BIN-DIRECTORY VERSION ARCH")
 		os.Exit(2)
 	}
 	if err != nil {

@@ -53,10 +53,10 @@ func writePackage(w io.Writer, name string, t target) error {
 func (f file) programs(p map[string]any, bin string) []any {
 	var contents []any
 	ids, _ := p["ids"].([]any)
-	folder, _ := p["bindir"].(string)
+	directory, _ := p["bindir"].(string)
 	for _, b := range f.Builds {
 		if slices.Contains(ids, any(b.ID)) {
-			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(folder, b.Binary),
+			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(directory, b.Binary),
 				"file_info": map[string]any{"mode": 0o755}})
 		}
 	}

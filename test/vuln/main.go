@@ -117,10 +117,10 @@ type affected struct {
 }
 
 // findings returns the vulnerabilities in packages, one for each vulnerability and module.
-func (i *imports) findings(folder string) (map[string]finding, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+func (i *imports) findings(directory string) (map[string]finding, error) {
+	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("%s has no records: %v", folder, err)
+		return nil, fmt.Errorf("%s has no records: %v", directory, err)
 	}
 	out := map[string]finding{}
 	for _, name := range files {

@@ -14,12 +14,12 @@ import (
 func TestCommandsReportOptionsWithoutEffect(t *testing.T) {
 	for _, s := range []*option.CommandOptions{option.Sacct, option.Sacctmgr, option.Scancel, option.Scontrol, option.Scrontab, option.Strigger, option.Sdiag,
 		option.Sinfo, option.Sprio, option.Squeue, option.Sview, option.Sattach, option.Sbcast, option.Sshare, option.Seff, option.Sreport} {
-		folder := s.Name
+		directory := s.Name
 		if s == option.Sview {
-			folder = "squeue"
+			directory = "squeue"
 		}
 		var source strings.Builder
-		files, _ := filepath.Glob(filepath.Join("../../cli", folder, "*.go"))
+		files, _ := filepath.Glob(filepath.Join("../../cli", directory, "*.go"))
 		for _, f := range files {
 			text, err := os.ReadFile(f)
 			if err != nil {
@@ -30,7 +30,7 @@ func TestCommandsReportOptionsWithoutEffect(t *testing.T) {
 		for _, o := range s.Options {
 			asks := map[option.Status]string{option.Refused: ".Refused(v)", option.Warned: ".Warnings(v)"}[o.Status]
 			if !strings.Contains(source.String(), asks) && !strings.Contains(source.String(), ".ParseAndReport(") {
-				t.Errorf("%s --%s is %v, and cli/%s never calls %s", s.Name, o.Name, o.Status, folder, asks)
+				t.Errorf("%s --%s is %v, and cli/%s never calls %s", s.Name, o.Name, o.Status, directory, asks)
 			}
 		}
 	}

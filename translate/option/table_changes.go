@@ -20,7 +20,7 @@ var changes = []Change{
 	{Release: "23.02", Command: "sbatch", What: "`afterok` and `afternotok` of an unknown job are an error",
 		State: ChangeAbsent, Note: "the job waits, or is cancelled by `--kill-on-invalid-dep`",
 		Probe: "sbatch --hold -d afterok:99999 --wrap true", Says: "Submitted batch job"},
-	{Release: "23.02", Command: "sbatch", What: "the folders of output files are created", State: ChangeAbsent,
+	{Release: "23.02", Command: "sbatch", What: "the directories of output files are created", State: ChangeAbsent,
 		Note: "the job fails, with reason JobLaunchFailure"},
 	{Release: "23.02", Command: "srun", What: "`SRUN_INPUT`, `SRUN_OUTPUT`, `SRUN_ERROR`", State: ChangeAbsent,
 		Note: "`SLURM_STDINMODE`, `SLURM_STDOUTMODE` and `SLURM_STDERRMODE` set the files"},

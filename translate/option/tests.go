@@ -1,7 +1,7 @@
 package option
 
 // The tests that check the effect of options, by option name: on the objects of a
-// job (FOLDER.TestName), on a plan, or on jobs that ran (scripts of the end-to-end
+// job (DIRECTORY.TestName), on a plan, or on jobs that ran (scripts of the end-to-end
 // tests). "srun --NAME" is the test of an option that differs in another command.
 // TestEverySupportedOptionHasATest fails if an option is missing.
 const (

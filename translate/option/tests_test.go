@@ -66,8 +66,8 @@ func exists(t *testing.T, o *option.Option) {
 		}
 		return
 	}
-	folder, name, _ := strings.Cut(o.Test, ".")
-	files, _ := filepath.Glob(filepath.Join(top, folder, "*_test.go"))
+	directory, name, _ := strings.Cut(o.Test, ".")
+	files, _ := filepath.Glob(filepath.Join(top, directory, "*_test.go"))
 	mentioned, there := false, false
 	for _, f := range files {
 		text, err := os.ReadFile(f)

@@ -120,7 +120,7 @@ func (p *Page) queueText(s *textBuilder) {
 	p.usageText(s)
 	s.heading("Files")
 	s.field("command", j.Command)
-	s.field("folder", j.WorkDir)
+	s.field("directory", j.WorkDir)
 	s.field("output", j.StdOut)
 	s.field("errors", j.StdErr)
 	s.field("input", j.StdIn)
@@ -195,7 +195,7 @@ func (p *Page) recordText(s *textBuilder) {
 	s.field("ran for", string(format.AppendDuration(nil, max(0, r.End-r.Start-r.Suspended))))
 	s.field("nodes", r.NodeList)
 	s.field("TRES", r.AllocTRES)
-	s.field("folder", r.WorkDir)
+	s.field("directory", r.WorkDir)
 	s.field("command", r.SubmitLine)
 	s.field("comment", r.Comment)
 	if len(r.Steps) == 0 {

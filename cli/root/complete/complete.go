@@ -135,7 +135,7 @@ func kubeconfig(args []string) (file string, rest []string) {
 }
 
 var fallbacks = map[completion.Fallback]string{
-	completion.Files: "files", completion.Directories: "folders", completion.Commands: "commands",
+	completion.Files: "files", completion.Directories: "directories", completion.Commands: "commands",
 	completion.Command: "command",
 }
 

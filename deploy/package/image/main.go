@@ -1,6 +1,6 @@
 // Command image makes the images of a release: image -version V -dist DIR takes
 // the programs that goreleaser has built there, for every platform of which
-// there are any; -bin OS/ARCH=DIR takes those of a folder. Without -push it
+// there are any; -bin OS/ARCH=DIR takes those of a directory. Without -push it
 // writes one archive (an image layout of OCI) for each image into -out, else it
 // sends them to a registry. It says how large each image is, and fails when one
 // is larger than it may be.
@@ -46,16 +46,16 @@ func parse(args []string) (options, error) {
 	var o options
 	f := flag.NewFlagSet("image", flag.ContinueOnError)
 	f.StringVar(&o.version, "version", "", "tag of the images (needed)")
-	f.StringVar(&o.dist, "dist", "", "goreleaser's folder, with artifacts.json")
-	f.StringVar(&o.man, "man", "docs/man", "folder of the manual pages, which tell the commands' names")
-	f.StringVar(&o.out, "out", "dist/images", "folder of the archives")
+	f.StringVar(&o.dist, "dist", "", "goreleaser's directory, with artifacts.json")
+	f.StringVar(&o.man, "man", "docs/man", "directory of the manual pages, which tell the commands' names")
+	f.StringVar(&o.out, "out", "dist/images", "directory of the archives")
 	f.StringVar(&o.registry, "registry", "ghcr.io/berth-hpc", "what images' names begin with")
 	f.StringVar(&o.push, "push", "", "yes: send the images to the registry, by the credentials of docker login")
 	f.StringVar(&o.base, "login-base", "docker.io/library/debian:stable-slim",
 		"image that the login node's is made on, or an archive of tar(1) with a root file system")
 	f.StringVar(&o.roots, "roots", "/etc/ssl/certs/ca-certificates.crt",
 		"certificates of authorities for the scheduler's image; \"\": none")
-	f.Func("bin", "OS/ARCH=DIR: folder of programs of a platform (again for another)", func(s string) error {
+	f.Func("bin", "OS/ARCH=DIR: directory of programs of a platform (again for another)", func(s string) error {
 		o.bins = append(o.bins, s)
 		return nil
 	})

@@ -40,7 +40,7 @@ type Server struct {
 // refuses, and stops at the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	bin := serverFolder()
+	bin := serverDir()
 	if bin == "" {
 		if os.Getenv("BERTH_TEST_POSTGRES") != "" {
 			t.Fatal("PostgreSQL is not installed (Debian: postgresql)")
@@ -106,8 +106,8 @@ func answers(ctx context.Context, address string) bool {
 	return db.PingContext(ctx) == nil
 }
 
-// serverFolder returns the directory of initdb and postgres, or "".
-func serverFolder() string {
+// serverDir returns the directory of initdb and postgres, or "".
+func serverDir() string {
 	directories, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.Sort(directories)
 	slices.Reverse(directories)

@@ -17,7 +17,7 @@ function __berth_complete
             for name in (__fish_complete_path "$rest")
                 printf '%s\n' "$header[2]$name"
             end
-        case '* folders *'
+        case '* directories *'
             for name in (__fish_complete_directories "$rest" '')
                 printf '%s\n' "$header[2]$name"
             end

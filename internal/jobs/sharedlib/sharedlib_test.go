@@ -13,11 +13,11 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	for folders, want := range map[string][]string{
+	for directories, want := range map[string][]string{
 		DefaultExclude: want[:1], "none": want, "": want, "/opt": want[1:], "/op,/lib64/": want[:2],
 	} {
-		if left := Exclude(got, folders); !reflect.DeepEqual(left, want) {
-			t.Errorf("without %q: %q", folders, left)
+		if left := Exclude(got, directories); !reflect.DeepEqual(left, want) {
+			t.Errorf("without %q: %q", directories, left)
 		}
 	}
 }

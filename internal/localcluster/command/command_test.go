@@ -54,8 +54,8 @@ func berthLocal(t *testing.T, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// folder is a state folder whose cluster is ended with the test.
-func folder(t *testing.T) string {
+// directory is a state directory whose cluster is ended with the test.
+func directory(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "state")
 	t.Cleanup(func() {
 		if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 {
@@ -110,7 +110,7 @@ const (
 )
 
 func TestLife(t *testing.T) {
-	dir := folder(t)
+	dir := directory(t)
 	out := up(t, dir)
 	if !strings.Contains(out, "ready: 1 nodes") || !strings.Contains(out, filepath.Join(dir, "kubeconfig")) {
 		t.Errorf("up says:\n%s", out)
@@ -167,7 +167,7 @@ func TestLife(t *testing.T) {
 
 // A killed cluster leaves things on the machine; down removes them.
 func TestDownAfterCrash(t *testing.T) {
-	dir := folder(t)
+	dir := directory(t)
 	up(t, dir)
 	kill(t, dir)
 	if left := leftovers(t, dir); len(left) == 0 {
@@ -256,7 +256,7 @@ func TestTakenPort(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	dir := folder(t)
+	dir := directory(t)
 	code, out := berthLocal(t, "run", "--state-dir", dir, "--nodes=0", "--api-port="+port)
 	if code != 1 || !strings.Contains(out, "the port is taken: "+port) {
 		t.Errorf("%d %s", code, out)
@@ -301,7 +301,7 @@ func TestBadInput(t *testing.T) {
 
 // A stranger on the machine gets nothing from what listens on loopback.
 func TestStrangers(t *testing.T) {
-	dir := folder(t)
+	dir := directory(t)
 	up(t, dir)
 	data, err := os.ReadFile(filepath.Join(dir, "ports.json"))
 	if err != nil {

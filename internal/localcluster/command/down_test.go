@@ -76,7 +76,7 @@ func TestDownWithARequestInFlight(t *testing.T) {
 // TestPanicsAreInTheLog: what the cluster's process prints when it dies of
 // itself must be found afterwards.
 func TestPanicsAreInTheLog(t *testing.T) {
-	dir := folder(t)
+	dir := directory(t)
 	up(t, dir, "--scheduler=external", "--nodes=0")
 	p, err := localcluster.ReadProcess(dir)
 	if err != nil {

@@ -35,7 +35,7 @@ const roleVar = "BERTH_E2E_ROLE"
 var (
 	config *rest.Config
 	client *kubernetes.Clientset
-	state  string // the control plane's folder
+	state  string // the control plane's directory
 	nodes  *nodeRun
 )
 

@@ -19,7 +19,7 @@ func TestFilesOfPodsArePrivate(t *testing.T) {
 	if !processnode.IsRoot() {
 		t.Skip("other users need root")
 	}
-	if err := os.Chmod(state, 0o711); err != nil { // as the folder of a cluster that root brought up
+	if err := os.Chmod(state, 0o711); err != nil { // as the directory of a cluster that root brought up
 		t.Fatal(err)
 	}
 	pod := await(t, create(t, script("echo secret > /data/f; echo fast > /fast/f; chmod 666 /data/f /fast/f; echo up; sleep 600", func(p *corev1.Pod) {

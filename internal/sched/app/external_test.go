@@ -60,7 +60,7 @@ func (x *external) scheduler(name string, more ...string) *victim {
 	return v
 }
 
-// programs returns the folder with the programs of a cluster: those of make build, or
+// programs returns the directory with the programs of a cluster: those of make build, or
 // else new ones.
 func programs(t *testing.T, dir string) string {
 	t.Helper()

@@ -34,8 +34,8 @@ const (
 
 // Options of Start.
 type Options struct {
-	Bin      string // folder of the programs
-	Dir      string // folder for everything of the cluster; it must exist
+	Bin      string // directory of the programs
+	Dir      string // directory for everything of the cluster; it must exist
 	Nodes    int
 	Users    int           // made for this run if root; otherwise the caller is the only one
 	Standby  bool          // a second scheduler waits to lead

@@ -24,14 +24,14 @@ type Postgres struct {
 }
 
 // HasPostgres reports whether PostgreSQL's server is installed.
-func HasPostgres() bool { return postgresFolder() != "" }
+func HasPostgres() bool { return postgresDir() != "" }
 
-// postgresFolder returns the folder of initdb and postgres, or "".
-func postgresFolder() string {
-	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
-	slices.Sort(folders)
-	slices.Reverse(folders)
-	for _, f := range folders {
+// postgresDir returns the directory of initdb and postgres, or "".
+func postgresDir() string {
+	directories, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.Sort(directories)
+	slices.Reverse(directories)
+	for _, f := range directories {
 		if _, err := os.Stat(filepath.Join(f, "initdb")); err == nil {
 			return f
 		}
@@ -41,7 +41,7 @@ func postgresFolder() string {
 
 // startPostgres makes a database and starts its server, which refuses to run as root.
 func startPostgres(dir string) (*Postgres, error) {
-	p := &Postgres{bin: postgresFolder(), dir: filepath.Join(dir, "pg"), as: &syscall.SysProcAttr{}}
+	p := &Postgres{bin: postgresDir(), dir: filepath.Join(dir, "pg"), as: &syscall.SysProcAttr{}}
 	if p.bin == "" {
 		return nil, errors.New("PostgreSQL is not installed")
 	}

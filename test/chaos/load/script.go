@@ -9,7 +9,7 @@ case $3$SLURM_STEP_ID in
 task*|[0-9]*) step=$SLURM_STEP_ID proc=$SLURM_PROCID ;;
 *) step=batch proc=0 ;;
 esac
-file=@FOLDER@/job-$SLURM_JOB_ID.$step.$proc
+file=@DIRECTORY@/job-$SLURM_JOB_ID.$step.$proc
 say() {
 	printf '%s at=%s job=%s array=%s task=%s restart=%s name=%s user=%s node=%s step=%s proc=%s gpus=%s pid=%s exit=%s\n' \
 		"$1" "$EPOCHREALTIME" "$SLURM_JOB_ID" "$SLURM_ARRAY_JOB_ID" "$SLURM_ARRAY_TASK_ID" "${SLURM_RESTART_COUNT:-0}" \

@@ -70,7 +70,7 @@ func spell(name, v string) string {
 
 // askDefined makes the call.
 func askDefined(d defined) defined {
-	check(os.WriteFile(filepath.Join(folder, "s.sh"), []byte(plain), 0o755))
+	check(os.WriteFile(filepath.Join(directory, "s.sh"), []byte(plain), 0o755))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	args := append([]string{"-v"}, d.Args...)
@@ -86,7 +86,7 @@ func askDefined(d defined) defined {
 		args = append(args, "true")
 	}
 	cmd := exec.CommandContext(ctx, d.Command, args...)
-	cmd.Dir = folder
+	cmd.Dir = directory
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "TZ=UTC"}, d.Env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

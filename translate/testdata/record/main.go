@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// folder is the working directory of the calls; it is part of the results.
-const folder = "/tmp/vectors"
+// directory is the working directory of the calls; it is part of the results.
+const directory = "/tmp/vectors"
 
 // vector is one call and its result.
 type vector struct {
@@ -45,7 +45,7 @@ func main() {
 	more := flag.Bool("more", false, "ask only what sbatch.jsonl has no answer to")
 	flag.Parse()
 	log.SetFlags(0)
-	check(os.MkdirAll(folder, 0o777))
+	check(os.MkdirAll(directory, 0o777))
 	if *from > 0 {
 		recordMore(*from)
 		return
@@ -132,11 +132,11 @@ var kept = map[string]bool{"JobName": true, "Nice": true, "Requeue": true, "Time
 
 // ask makes the call, held, and cancels what comes of it.
 func ask(v vector) vector {
-	check(os.WriteFile(filepath.Join(folder, "s.sh"), []byte(v.Script), 0o755))
+	check(os.WriteFile(filepath.Join(directory, "s.sh"), []byte(v.Script), 0o755))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sbatch", v.Args...)
-	cmd.Dir = folder
+	cmd.Dir = directory
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "TZ=UTC"}, v.Env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -208,16 +208,16 @@ exit 0
 `
 
 func runJob(c envVector) envVector {
-	base := filepath.Join(folder, "out")
+	base := filepath.Join(directory, "out")
 	old, _ := filepath.Glob(base + ".*")
 	for _, f := range old {
 		check(os.Remove(f))
 	}
-	check(os.WriteFile(filepath.Join(folder, "probe.sh"), []byte(probe), 0o755))
+	check(os.WriteFile(filepath.Join(directory, "probe.sh"), []byte(probe), 0o755))
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sbatch", append(append([]string{"-W", "-Q", "-t", "1", "-o", "/dev/null"}, c.Args...), "probe.sh")...)
-	cmd.Dir = folder
+	cmd.Dir = directory
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "OUT=" + base, "STEP=" + strings.Join(c.StepArgs, " ")}
 	if data, err := cmd.CombinedOutput(); err != nil {
 		log.Fatalf("%v: %v: %s", c.Args, err, data)

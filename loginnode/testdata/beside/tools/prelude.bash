@@ -1,6 +1,6 @@
 # What every script here begins with. The runner sets CONFIG (of OpenSSH's
 # client, with the hosts h and h2), PORT, WHO, KEY, HOSTKEY (public), REMOTE (the
-# user's home), TOOLS and D, a fresh folder which is where it runs.
+# user's home), TOOLS and D, a fresh directory which is where it runs.
 for p in scp sftp; do eval "$p() { command $p -F \"\$CONFIG\" \"\$@\"; }"; done
 mkdir bin
 printf '#!/bin/sh\nexec /usr/bin/ssh -F "%s" "$@"\n' "$CONFIG" > bin/ssh # for what starts it: rsync, git, ProxyCommand, pty

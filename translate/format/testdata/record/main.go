@@ -55,10 +55,10 @@ var number = regexp.MustCompile(`[0-9]+`)
 
 func main() {
 	user := flag.String("user", "", "an ordinary user of the cluster")
-	folder := flag.String("shapes", "", "a folder: write there which members --json has, and do nothing else")
+	directory := flag.String("shapes", "", "a directory: write there which members --json has, and do nothing else")
 	flag.Parse()
-	if *folder != "" {
-		shapes(*folder)
+	if *directory != "" {
+		shapes(*directory)
 		return
 	}
 	var ids []string

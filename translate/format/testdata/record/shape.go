@@ -13,13 +13,13 @@ import (
 	"github.com/berth-hpc/berth/translate/format/testdata/shape"
 )
 
-// shapes writes into a folder which members the commands' documents have, of
+// shapes writes into a directory which members the commands' documents have, of
 // which kinds. What the files say already is kept: run it on clusters with
 // jobs of many sorts.
-func shapes(folder string) {
+func shapes(directory string) {
 	ids := strings.Join(strings.Fields(run("squeue", "-h", "-a", "-t", "all", "-o", "%A").Out), ",")
 	for name, args := range map[string][]string{"squeue": {"squeue", "--json", "-t", "all"}, "sinfo": {"sinfo", "--json"}, "sacct": {"sacct", "-a", "-D", "-j", ids, "--json"}} {
-		file := filepath.Join(folder, name+"-22.05.8.txt")
+		file := filepath.Join(directory, name+"-22.05.8.txt")
 		old, err := os.ReadFile(file)
 		if err != nil && !os.IsNotExist(err) {
 			log.Fatal(err)
