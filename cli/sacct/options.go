@@ -152,7 +152,7 @@ func (o *Options) lists(v *option.Values) (err error) {
 		o.clusters = nil
 	}
 	if text := v.Get("nodelist"); text != "" {
-		if q.Nodes, err = hostlist.Expand(text); err != nil {
+		if q.Nodes, err = hostlist.ExpandLenient(text); err != nil {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
 	}

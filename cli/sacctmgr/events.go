@@ -84,7 +84,7 @@ var eventWords = keyvalue.Table[*eventFilter]{
 		return err
 	}},
 	{Name: "Nodes", Least: 1, Set: func(f *eventFilter, p keyvalue.Pair) (err error) {
-		if f.nodes, err = hostlist.Expand(p.Value); err != nil {
+		if f.nodes, err = hostlist.ExpandLenient(p.Value); err != nil {
 			return refusef(" Invalid node list: %s", p.Value)
 		}
 		return nil

@@ -43,7 +43,7 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 		}
 	}
 	if text := v.Get("nodelist"); text != "" {
-		if o.op.Nodes, err = hostlist.Expand(text); err != nil {
+		if o.op.Nodes, err = hostlist.ExpandLenient(text); err != nil {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
 	}

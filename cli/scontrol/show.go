@@ -155,7 +155,7 @@ func (o *Options) expand(list string) ([]string, error) {
 			",",
 		)
 	}
-	return hostlist.Expand(list)
+	return hostlist.ExpandLenient(list)
 }
 
 // hostlist folds node names into a list.
@@ -342,7 +342,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := hostlist.Expand(first(ids))
+	wanted, err := hostlist.ExpandLenient(first(ids))
 	if err != nil {
 		if hostlist.RangeError(err) == "" {
 			return o.notFound("Node", first(ids))

@@ -269,7 +269,7 @@ func update(ctx context.Context, o *Options, args []string) error {
 // nodes are the nodes of a list, or all of the cluster.
 func (o *Options) nodes(ctx context.Context, list string) ([]string, error) {
 	if !strings.EqualFold(list, "ALL") {
-		return hostlist.Expand(list)
+		return hostlist.ExpandLenient(list)
 	}
 	c, err := o.connect()
 	if err != nil {

@@ -37,7 +37,7 @@ func (o *Options) complete(v *option.Values) (err error) {
 		return err
 	}
 	if text := v.Get("nodes"); text != "" {
-		if o.nodes, err = hostlist.Expand(text); err != nil {
+		if o.nodes, err = hostlist.ExpandLenient(text); err != nil {
 			if line := hostlist.RangeError(err); line != "" {
 				return slurmerr.New(slurmerr.Refused,
 					format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodes")

@@ -151,7 +151,7 @@ func nodes(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
 	}
-	list, err := hostlist.Expand(text)
+	list, err := hostlist.ExpandLenient(text)
 	if line := hostlist.RangeError(err); line != "" {
 		return nil, slurmerr.New(slurmerr.Refused,
 			format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodelist")

@@ -126,9 +126,6 @@ func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
 	}
 	invalid := slurmerr.Newf(slurmerr.Refused,
 		"Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
-	if slices.ContainsFunc(unknown, func(n string) bool { return strings.Contains(n, "]") }) { // of "n[1"
-		return invalid
-	}
 	cluster, err := o.cluster()
 	if err != nil {
 		return nil //nolint:nilerr // an unknown node excludes nothing

@@ -53,7 +53,7 @@ func ParseGRES(file string, read func(path string) ([]byte, error), config *Conf
 			for _, n := range config.Nodes {
 				nodes = append(nodes, n.Name)
 			}
-		} else if nodes, err = expandNodes(l["nodename"]); err != nil {
+		} else if nodes, err = hostlist.Expand(l["nodename"]); err != nil {
 			return &Error{
 				File:  x.file,
 				Line:  x.number,

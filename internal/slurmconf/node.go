@@ -44,18 +44,9 @@ func (p *parser) node(all []pair) error {
 // that a short file cannot exhaust the memory.
 const maxHosts = 1 << 18
 
-// expandNodes is hostlist.Expand with an error for an unclosed bracket, which Slurm's
-// commands accept.
-func expandNodes(text string) ([]string, error) {
-	if strings.Count(text, "[") > strings.Count(text, "]") {
-		return nil, &hostlist.Error{Text: text}
-	}
-	return hostlist.Expand(text)
-}
-
 // hosts expands a value that is a host list. An empty list is an error.
 func (p *parser) hosts(kv pair) ([]string, error) {
-	names, err := expandNodes(kv.value)
+	names, err := hostlist.Expand(kv.value)
 	if err != nil {
 		return nil, kv.wrap(err)
 	}

@@ -22,6 +22,7 @@ type Error struct {
 	Text   string // the whole expression
 	Detail string // what is wrong; empty: the syntax as a whole
 	ranged bool   // Detail is about a range
+	open   bool   // a bracket is not closed
 }
 
 func (e *Error) Error() string {
@@ -40,13 +41,27 @@ func RangeError(err error) string {
 	return ""
 }
 
+// IsOpen reports whether err is about a bracket that is not closed, as in a text that is
+// still being typed.
+func IsOpen(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.open
+}
+
 // Expand returns the names that text represents, in order and with duplicates. Zero
 // padding is preserved. Empty terms are skipped; for an empty text it returns nil.
 // The error is an *Error.
-func Expand(text string) ([]string, error) {
-	var names []string
-	for _, term := range terms(text) {
-		var err error
+func Expand(text string) ([]string, error) { return expandTerms(text, terms(text)) }
+
+// ExpandLenient is Expand for what users type: as in Slurm's commands, a bracket that is
+// not closed ends at the next comma, and "a[1-3" stands for the name "a]".
+func ExpandLenient(text string) ([]string, error) {
+	return expandTerms(text, terms(closeBrackets(text)))
+}
+
+// expandTerms expands the terms of text.
+func expandTerms(text string, terms []string) (names []string, err error) {
+	for _, term := range terms {
 		if names, err = expandTerm(names, text, term); err != nil {
 			return nil, err
 		}
@@ -54,17 +69,27 @@ func Expand(text string) ([]string, error) {
 	return names, nil
 }
 
-// terms splits text at commas and blanks outside of brackets. As in Slurm, a bracket that
-// is not closed ends at the next comma, and "a[1-3" stands for the name "a]".
+// closeBrackets returns text with a name in place of each term whose bracket is not closed.
+func closeBrackets(text string) string {
+	list := terms(text)
+	if len(list) == 0 {
+		return text
+	}
+	last := list[len(list)-1] // a bracket that is not closed contains the rest of the text
+	name, open, found := strings.Cut(last, "[")
+	if !found || strings.Contains(last, "]") {
+		return text
+	}
+	_, rest, _ := strings.Cut(open, ",")
+	return strings.TrimSuffix(text, last) + name + "]," + closeBrackets(rest)
+}
+
+// terms splits text at commas and blanks outside of brackets.
 func terms(text string) []string {
 	var out []string
 	depth, start := 0, 0
 	for i := 0; i <= len(text); i++ {
 		switch {
-		case i == len(text) && depth > 0 && strings.IndexByte(text[start:], ']') < 0:
-			name, open, _ := strings.Cut(text[start:], "[")
-			_, rest, _ := strings.Cut(open, ",")
-			return append(append(out, name+"]"), terms(rest)...)
 		case i == len(text) || depth == 0 && strings.IndexByte(", \t\n", text[i]) >= 0:
 			if i > start {
 				out = append(out, text[start:i])
@@ -136,7 +161,7 @@ func parseTerm(text, term string) (expression, error) {
 		}
 		end := strings.IndexByte(rest[open:], ']')
 		if end < 0 {
-			return e, &Error{Text: text, Detail: "missing ] in " + term}
+			return e, &Error{Text: text, Detail: "missing ] in " + term, open: true}
 		}
 		spans, count, err := parseBracket(text, rest[open+1:open+end])
 		if err != nil {

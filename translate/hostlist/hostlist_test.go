@@ -39,13 +39,18 @@ var vectors = []struct{ text, names, folded string }{
 
 func TestVectors(t *testing.T) {
 	for _, v := range vectors {
-		names, err := Expand(v.text)
+		names, err := ExpandLenient(v.text)
 		if err != nil {
-			t.Errorf("Expand(%q): %v", v.text, err)
+			t.Errorf("ExpandLenient(%q): %v", v.text, err)
 			continue
 		}
 		if got := strings.Join(names, " "); got != v.names {
-			t.Errorf("Expand(%q) = %q, want %q", v.text, got, v.names)
+			t.Errorf("ExpandLenient(%q) = %q, want %q", v.text, got, v.names)
+		}
+		if strict, err := Expand(v.text); err == nil && !slices.Equal(strict, names) {
+			t.Errorf("Expand(%q) = %q, want %q", v.text, strict, v.names)
+		} else if open := strings.Contains(v.text, "[") && !strings.Contains(v.text, "]"); IsOpen(err) != open {
+			t.Errorf("Expand(%q): %v", v.text, err)
 		}
 		// n[1-2][3-4] differs from Slurm, which preserves its two brackets; both
 		// forms stand for the same names.
@@ -57,11 +62,13 @@ func TestVectors(t *testing.T) {
 
 func TestExpandRefuses(t *testing.T) {
 	for _, text := range []string{
-		"a[1-3]b", "n[5-1]", "n[]", "n[a-b]", "n[0-99999]", "n[1-4]-ib", "n[1]]", "n[0-65535][0-65535]",
+		"a[1-3]b", "n[5-1]", "n[]", "n[a-b]", "n[0-99999]", "n[1-4]-ib", "n[1]]", "n[x],m[1", "n[1]m[2", "n[0-65535][0-65535]",
 	} {
 		var e *Error
-		if names, err := Expand(text); !errors.As(err, &e) {
-			t.Errorf("Expand(%q) = %d names, %v; want an *Error", text, len(names), err)
+		for _, expand := range []func(string) ([]string, error){Expand, ExpandLenient} {
+			if names, err := expand(text); !errors.As(err, &e) || e.Text != text {
+				t.Errorf("%q is %d names, %v; want an *Error about it", text, len(names), err)
+			}
 		}
 	}
 }
@@ -92,7 +99,7 @@ func FuzzExpand(f *testing.F) {
 	f.Add("n[1-9")
 	f.Add("a[0-1]b[2-3],,c]")
 	f.Fuzz(func(t *testing.T, text string) {
-		names, err := Expand(text)
+		names, err := ExpandLenient(text)
 		if err != nil {
 			return
 		}

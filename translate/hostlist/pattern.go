@@ -19,14 +19,14 @@ type Pattern struct {
 	terms map[string][][]segment
 }
 
-// ParsePattern parses expressions. The same expressions are invalid as for Expand, and
+// ParsePattern parses expressions. The same ones are invalid as for ExpandLenient, and
 // there may be at most MaxBrackets terms with brackets or ranges in total. The error is
 // an *Error.
 func ParsePattern(texts ...string) (*Pattern, error) {
 	p := &Pattern{names: map[string]bool{}, terms: map[string][][]segment{}}
 	ranges := 0
 	for _, text := range texts {
-		for _, term := range terms(text) {
+		for _, term := range terms(closeBrackets(text)) {
 			e, err := parseTerm(text, term)
 			if err != nil {
 				return nil, err

@@ -95,7 +95,7 @@ func nodesIn(read func(string) ([]byte, error), path string) (list []string, err
 		data, err = read(path)
 	}
 	if err == nil {
-		list, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
+		list, err = hostlist.ExpandLenient(strings.Join(strings.Fields(string(data)), ","))
 	}
 	switch {
 	case err == nil && len(list) == 0:

@@ -82,13 +82,18 @@ func memory(field func(*Parsed) **int64) setter {
 
 // hosts returns a setter of a list of node names. The names may also be in a file,
 // which ReadNodes reads. stepError is a step's error about an invalid list. required: the
-// nodes are those that the job must have, about which Slurm's message is another one.
+// nodes are those that the job must have, about which Slurm's message is another one, and
+// among which a bracket that is not closed stands for a node that does not exist.
 func hosts(stepError string, required bool, field func(*Parsed) *[]string) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		if strings.Contains(v, "/") { // the path of a file
 			return nil
 		}
-		names, err := hostlist.Expand(v)
+		expand := hostlist.Expand
+		if required {
+			expand = hostlist.ExpandLenient
+		}
+		names, err := expand(v)
 		if err != nil {
 			p.badHosts = stepError
 			if line := hostlist.RangeError(err); line != "" && required {

@@ -376,11 +376,11 @@ func stateTest(value string) (func(string) bool, error) {
 }
 
 func nodeTest(value string) (func(string) bool, error) {
-	if strings.Count(value, "[") != strings.Count(value, "]") { // an open bracket is one that is being typed
+	wanted, err := hostlist.Expand(value)
+	if hostlist.IsOpen(err) { // it is being typed
 		lower := strings.ToLower(value)
 		return func(s string) bool { return containsFold(s, lower) }, nil
 	}
-	wanted, err := hostlist.Expand(value)
 	if err != nil {
 		return nil, fmt.Errorf("node: %q is not a list of nodes", format.Escape(value))
 	}

@@ -59,7 +59,7 @@ func (a *API) reservationRow(r *v1alpha1.Reservation, nodes map[string]status.No
 	if isActive(s, a.Now().Unix()) {
 		row.State = "ACTIVE"
 	}
-	names, err := hostlist.Expand(s.Nodes)
+	names, err := hostlist.ExpandLenient(s.Nodes)
 	if err == nil {
 		row.Nodes = names
 	}

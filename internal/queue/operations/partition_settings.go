@@ -214,7 +214,7 @@ func setPartitionNodes(p *partitionSpec, v string) error {
 		p.Nodes = v1alpha1.NoNodes
 		return nil
 	}
-	if _, err := hostlist.Expand(v); err != nil {
+	if _, err := hostlist.ExpandLenient(v); err != nil {
 		return refusal.InvalidNode
 	}
 	p.Nodes = v

@@ -213,7 +213,7 @@ func (p *Pool) eachOverlap(r *v1alpha1.Reservation, fn func(other *v1alpha1.Rese
 		if mayOverlap(&r.Spec) || mayOverlap(&other.Spec) || other.Name == r.Name || f >= to || t <= from {
 			continue
 		}
-		if list, err := hostlist.Expand(other.Spec.Nodes); err == nil {
+		if list, err := hostlist.ExpandLenient(other.Spec.Nodes); err == nil {
 			fn(&other.Spec, list)
 		}
 	}
@@ -256,7 +256,7 @@ func hasNodes(b *v1alpha1.BatchJob) bool {
 // nodes of its partition.
 func (p *Pool) Replace(r *v1alpha1.Reservation) (nodes string, moved bool) {
 	s := &r.Spec
-	present, err := hostlist.Expand(s.Nodes)
+	present, err := hostlist.ExpandLenient(s.Nodes)
 	switch {
 	case err != nil || Flagged(s, "STATIC_ALLOC"):
 		return s.Nodes, false

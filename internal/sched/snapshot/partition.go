@@ -113,7 +113,7 @@ func PartitionNames(b *v1alpha1.BatchJob) []string {
 func (s *Snapshot) partitionNodes(p *v1alpha1.PartitionSpec) backfill.NodeSet {
 	var set backfill.NodeSet
 	named := map[string]bool{}
-	names, err := hostlist.Expand(p.Nodes)
+	names, err := hostlist.ExpandLenient(p.Nodes)
 	for _, n := range names {
 		named[n] = true
 	}

@@ -22,7 +22,7 @@ const occurrences = 4
 // occurrences of those that repeat.
 func (s *Snapshot) addReservations(objects []*v1alpha1.Reservation) {
 	for _, r := range objects {
-		names, err := hostlist.Expand(r.Spec.Nodes)
+		names, err := hostlist.ExpandLenient(r.Spec.Nodes)
 		if err != nil {
 			continue
 		}
