@@ -303,7 +303,7 @@ func (in Input) tasks() int32 {
 		for _, h := range in.Welcome.Hosts {
 			gpus += gpuCount(h)
 		}
-		return s.TasksPerGPU * int32(gpus)
+		return s.TasksOfGPUs(gpus)
 	}
 	return 0
 }

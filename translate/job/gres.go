@@ -45,7 +45,7 @@ func demandOf(list *[]GRESDemand, g *GRES) *GRESDemand {
 // OnNode returns how many of the resource each node needs for what the job requests
 // by node and by socket.
 func (d *GRESDemand) OnNode(s *Shape) int64 {
-	return max(d.Node, d.Socket*int64(max(1, s.SocketsPerNode)))
+	return max(d.Node, product(d.Socket, max(1, s.SocketsPerNode)))
 }
 
 // Total returns how many of the resource the job gets on the given number of nodes,
@@ -54,5 +54,25 @@ func (d *GRESDemand) Total(s *Shape, nodes, tasks int32) int64 {
 	if d.Job > 0 {
 		return d.Job
 	}
-	return max(d.OnNode(s)*int64(max(1, nodes)), d.Task*int64(max(1, tasks)))
+	return max(product(d.OnNode(s), max(1, nodes)), product(d.Task, max(1, tasks)))
+}
+
+// MaxTasks is the largest number of tasks that follows from other numbers.
+const MaxTasks = 1 << 30
+
+// TasksOfGPUs returns how many tasks --ntasks-per-gpu means for a number of GPUs, at most
+// MaxTasks.
+func (s *Shape) TasksOfGPUs(gpus int64) int32 {
+	return int32(min(product(gpus, s.TasksPerGPU), MaxTasks))
+}
+
+// maxProduct is so small that sums of products do not overflow either.
+const maxProduct = 1 << 50
+
+// product returns a*b, at most maxProduct; neither is negative.
+func product(a int64, b int32) int64 {
+	if b > 0 && a > maxProduct/int64(b) {
+		return maxProduct
+	}
+	return a * int64(b)
 }

@@ -351,7 +351,7 @@ func setTasksOrGPUs(p *Parsed) error {
 		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: count, Per: job.PerJob})
 		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
 	case s.Tasks == 0 && s.TasksPerNode == 0:
-		s.Tasks = int32(min(gpus*int64(per), 1<<30))
+		s.Tasks = s.TasksOfGPUs(gpus)
 	}
 	return nil
 }
@@ -364,7 +364,7 @@ func setTasksFromGPUTotal(s *job.Shape) {
 			continue
 		}
 		if d.Task > 0 && s.Tasks == 0 {
-			s.Tasks = int32(min(d.Job/d.Task, 1<<30))
+			s.Tasks = int32(min(d.Job/d.Task, job.MaxTasks))
 		}
 		if n := int32(min(d.Job/max(d.Node, 1), 1<<30)); d.Node > 0 && n > 0 {
 			s.MinNodes, s.MaxNodes = n, n

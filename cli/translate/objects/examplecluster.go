@@ -78,7 +78,7 @@ func place(s *job.Shape) []v1alpha1.NodeAllocation {
 		}
 		n.GRES = devices(s, n.Tasks, int32(i), count)
 		if s.Tasks == 0 && s.TasksPerNode == 0 && s.TasksPerGPU > 0 {
-			n.Tasks = s.TasksPerGPU * int32(gpus(n))
+			n.Tasks = s.TasksOfGPUs(gpus(n))
 		}
 		n.CPUs = cpus(s, n)
 		n.Memory = memory(s, n)
