@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/scanner"
@@ -50,6 +51,8 @@ const (
 	tabWidth = 4
 	// longText is the length of a string from which on its line may be longer.
 	longText = 75
+	// maxLines is the number of lines that a file may have.
+	maxLines = 500
 )
 
 // ourGoFiles returns the paths of all Go files of this module, without test data.
@@ -111,16 +114,30 @@ func TestWordsThatDoNotComeBack(t *testing.T) {
 	}
 }
 
-// TestLinesAreShort checks the length of the lines of non-test files. Lines inside raw
-// strings, lines with a long string and generated files may be longer.
-func TestLinesAreShort(t *testing.T) {
-	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+var generatedFile = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// TestFilesAreShort checks the number of lines of files. Generated ones may be longer.
+func TestFilesAreShort(t *testing.T) {
 	for _, path := range ourGoFiles(t) {
 		src, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(path, "_test.go") || generated.Match(src) {
+		if n := bytes.Count(src, []byte("\n")); n > maxLines && !generatedFile.Match(src) {
+			t.Errorf("%s has %d lines, at most %d are allowed; divide it by topic", path, n, maxLines)
+		}
+	}
+}
+
+// TestLinesAreShort checks the length of the lines of non-test files. Lines inside raw
+// strings, lines with a long string and generated files may be longer.
+func TestLinesAreShort(t *testing.T) {
+	for _, path := range ourGoFiles(t) {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, "_test.go") || generatedFile.Match(src) {
 			continue
 		}
 		exempt := linesWithLongText(src)
