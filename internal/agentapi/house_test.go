@@ -137,7 +137,7 @@ func (h *house) Report(_ context.Context, id int64, n int32, r wire.Report) erro
 		b := old.DeepCopy()
 		b.Status.State = v1alpha1.StateCompleted
 		if h.pool.IsWaiting(b) {
-			host := agentapi.HostOf(b)
+			host := b.RunsIn()
 			b.Status.Pods = &host
 		}
 		fake.Feed(h.Cluster, b)

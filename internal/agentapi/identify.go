@@ -44,7 +44,7 @@ func (s *Server) identify(r *http.Request) (*agent, error) {
 		return nil, err
 	}
 	switch {
-	case b == nil || HostOf(b) != (v1alpha1.PodsOf{JobID: place.JobID, Attempt: place.Attempt}) ||
+	case b == nil || b.RunsIn() != (v1alpha1.PodsOf{JobID: place.JobID, Attempt: place.Attempt}) ||
 		b.Status.Allocation == nil:
 		return nil, errOver
 	case b.Namespace != pod.Namespace || place.Index >= len(b.Status.Allocation.Nodes):

@@ -20,7 +20,7 @@ func (s *Server) offer(a *agent, r *wire.Report) bool {
 		b.Status.State != v1alpha1.StateRunning || len(b.Status.Allocation.Nodes) != 1 {
 		return false
 	}
-	if host, ok := s.Cluster.Job(HostOf(b).JobID); !ok || host.DeletionTimestamp != nil {
+	if host, ok := s.Cluster.Job(b.RunsIn().JobID); !ok || host.DeletionTimestamp != nil {
 		return false // its pods are deleted with it
 	}
 	reuseKey := control.ReuseKey(b, b.Status.Partition)
@@ -57,7 +57,7 @@ func (s *Server) hasPending(b *v1alpha1.BatchJob, reuseKey string) bool {
 // expects reports whether the agent may get another job: its pod is in the pool, or
 // has been taken from it.
 func (s *Server) expects(a *agent) bool {
-	host := HostOf(a.job)
+	host := a.job.RunsIn()
 	return s.Pool != nil && (s.Pool.at(host) != nil ||
 		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt),
 			func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
@@ -71,7 +71,7 @@ func (s *Server) isRepeated(a *agent, r *wire.Report) bool {
 	}
 	b, ok := s.Cluster.Job(r.JobID)
 	return ok && b.Status.Attempt == r.Attempt && !active(b) &&
-		HostOf(b) == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
+		b.RunsIn() == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
 }
 
 // recall confirms the offer, or withdraws it unless the job has ended and left its
@@ -79,10 +79,10 @@ func (s *Server) isRepeated(a *agent, r *wire.Report) bool {
 func (s *Server) recall(a *agent) {
 	b, ok := s.Cluster.Job(a.JobID)
 	if ok && b.Status.Pods != nil && b.Status.Attempt == a.Attempt && !active(b) {
-		s.Pool.confirm(HostOf(b))
+		s.Pool.confirm(b.RunsIn())
 		return
 	}
-	s.Pool.withdraw(HostOf(a.job))
+	s.Pool.withdraw(a.job.RunsIn())
 }
 
 // active reports whether the job still needs its agents.

@@ -43,7 +43,7 @@ func NewPool(now func() time.Time) *Pool {
 
 // Offer adds the agent of the pods of b, a job of one node whose end was reported.
 func (p *Pool) Offer(b *v1alpha1.BatchJob, reuseKey, templateHash string) {
-	host := HostOf(b)
+	host := b.RunsIn()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byHost[host] != nil {
@@ -60,7 +60,7 @@ func (p *Pool) Offer(b *v1alpha1.BatchJob, reuseKey, templateHash string) {
 func (p *Pool) IsWaiting(b *v1alpha1.BatchJob) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.byHost[HostOf(b)]
+	x := p.byHost[b.RunsIn()]
 	return x != nil && p.now().Before(x.until.Add(maxWait))
 }
 
@@ -159,12 +159,4 @@ func (p *Pool) at(host v1alpha1.PodsOf) *Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byHost[host]
-}
-
-// HostOf names the pods that the job's present attempt runs in.
-func HostOf(b *v1alpha1.BatchJob) v1alpha1.PodsOf {
-	if b.Status.Pods != nil {
-		return *b.Status.Pods
-	}
-	return v1alpha1.PodsOf{JobID: b.Spec.JobID, Attempt: b.Status.Attempt}
 }

@@ -65,7 +65,7 @@ func TestReleaseUnused(t *testing.T) {
 	p := NewPool(func() time.Time { return now })
 	b := ended(88, "3")
 	p.Offer(b, "a", "m")
-	host := HostOf(b)
+	host := b.RunsIn()
 	p.ReleaseUnused(now.Add(time.Second))
 	if !p.IsWaiting(b) {
 		t.Error("released before the end of its job was recorded")

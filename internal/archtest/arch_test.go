@@ -71,6 +71,7 @@ var layers = []layer{
 	{"internal/sched", []string{"api", "internal/authz", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/httpserver", "internal/wire", "internal/build", "deploy"}},
 	{"internal/sched/backfill", nil},
 	{"internal/sched/gres", []string{"api", "internal/sched/backfill", "internal/wire"}},
+	{"internal/sched/keeper/decide", []string{"api", "translate", "internal/control", "internal/sched/backfill", "internal/wire"}},
 	{"internal/sched/nodeinfo", []string{"internal/wire"}},
 	{"internal/sched/dependency", []string{"api", "translate"}},
 	{"internal/sched/snapshot", []string{"api", "translate", "internal/queue/reserve", "internal/sched/backfill", "internal/sched/dependency", "internal/sched/gres", "internal/sched/limits", "internal/sched/nodeinfo", "internal/sched/priority", "internal/wire"}},
@@ -88,7 +89,7 @@ var layers = []layer{
 }
 
 // pure packages import nothing that does I/O.
-var pure = []string{"translate", "internal/sched/backfill", "internal/wire", "internal/slurmerr", "test/chaos/history"}
+var pure = []string{"translate", "internal/sched/backfill", "internal/sched/keeper/decide", "internal/wire", "internal/slurmerr", "test/chaos/history"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
 

@@ -51,7 +51,7 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 // volume.
 func imageVolumes(c *control.Cluster, a *v1alpha1.Allocation) bool {
 	for i := range a.Nodes {
-		if n, ok := c.Nodes.Get(starter.NodeObject(&a.Nodes[i])); !ok || !kube.ImageVolumes(&n.Status.NodeInfo) {
+		if n, ok := c.Nodes.Get(a.Nodes[i].ObjectName()); !ok || !kube.ImageVolumes(&n.Status.NodeInfo) {
 			return false
 		}
 	}
@@ -62,7 +62,7 @@ func imageVolumes(c *control.Cluster, a *v1alpha1.Allocation) bool {
 // it, otherwise that of a device plugin.
 func resourceFor(c *control.Cluster, a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 	own := kube.Resource(a, g)
-	n, ok := c.Nodes.Get(starter.NodeObject(a))
+	n, ok := c.Nodes.Get(a.ObjectName())
 	if !ok {
 		return own
 	}

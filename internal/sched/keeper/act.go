@@ -17,6 +17,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/kube"
@@ -31,14 +32,14 @@ func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 			return nil
 		}
 		f := k.facts(b)
-		if b.Status.State != v1alpha1.StateConfiguring || f.Progress.Created && f.allBound() {
+		if b.Status.State != v1alpha1.StateConfiguring || f.Progress.Created && f.AllBound() {
 			k.startDone(b)
 		}
-		a := Decide(f)
+		a := decide.Next(f)
 		if !a.Wake.IsZero() {
 			k.queue.AddAfter(id, a.Wake.Sub(f.Now))
 		}
-		if a.Kind == Wait {
+		if a.Kind == decide.Wait {
 			return nil
 		}
 		k.Log.Debug("keeper", "job", id, "state", b.Status.State, "action", a.Kind, "final", a.Outcome.Final)
@@ -53,69 +54,69 @@ func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 }
 
 // act performs a. again reports that the next decision need not wait for an event.
-func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again bool, err error) {
+func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a decide.Action) (again bool, err error) {
 	switch a.Kind {
-	case Create:
+	case decide.Create:
 		return true, k.create(ctx, b)
-	case WaitStart:
+	case decide.WaitStart:
 		k.awaitStart(b)
 		return false, nil
-	case End:
+	case decide.End:
 		return true, k.end(ctx, b, a.Outcome)
-	case UpdateLimit:
+	case decide.UpdateLimit:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
 			s.TimeLimit, s.ShortenedFrom = b.Spec.Job.Time.Limit, 0
 		})
 		return true, err
-	case WarnPreempted:
+	case decide.WarnPreempted:
 		if k.Commander != nil {
 			for _, signal := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
 				k.Commander.Send(b.Spec.JobID, b.Status.Attempt,
 					wire.Command{Kind: wire.CommandSignal, Signal: int32(signal), Full: true})
 			}
 		}
-		k.noteProgress(b, func(m *Progress) { m.Warned = true })
+		k.noteProgress(b, func(m *decide.Progress) { m.Warned = true })
 		return true, nil
-	case Suspend:
-		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { setSuspended(s, b.Spec.Suspend, k.Now()) })
+	case decide.Suspend:
+		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetSuspended(s, b.Spec.Suspend, k.Now()) })
 		return true, err
-	case Terminate:
+	case decide.Terminate:
 		if k.Commander != nil {
 			k.Commander.Send(b.Spec.JobID, b.Status.Attempt, a.Command)
 		}
-		k.noteProgress(b, func(m *Progress) { m.Terminated = true })
+		k.noteProgress(b, func(m *decide.Progress) { m.Terminated = true })
 		return true, nil
-	case CleanUp:
+	case decide.CleanUp:
 		return len(a.Deletions) == 0, k.cleanUp(ctx, b, a.Deletions)
-	case ReadPods:
+	case decide.ReadPods:
 		return true, k.readPods(ctx, b)
-	case DeletePods:
+	case decide.DeletePods:
 		return false, k.deletePods(ctx, a.Deletions)
-	case Finish, Requeue:
+	case decide.Finish, decide.Requeue:
 		return true, k.finish(ctx, b)
-	case Delete:
+	case decide.Delete:
 		err := k.Cluster.Client.Delete(ctx, b, client.Preconditions{UID: &b.UID})
 		return false, client.IgnoreNotFound(err)
-	case RemoveFinalizer:
+	case decide.RemoveFinalizer:
 		return false, k.removeFinalizer(ctx, b)
-	case SplitComponents:
+	case decide.SplitComponents:
 		return true, tasks.Components(ctx, k.Cluster, b)
-	case ClearPods:
+	case decide.ClearPods:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
-	case WriteAssumed:
+	case decide.WriteAssumed:
 		return k.writeAssumed(ctx, b)
-	case CreateObject:
+	case decide.CreateObject:
 		_, err := k.Cluster.EnsureCreated(ctx, b)
 		if apierrors.IsConflict(err) {
 			err = errChanged
 		}
 		return true, err
-	case MarkRunning:
+	case decide.MarkRunning:
 		return true, k.markRunning(ctx, b)
-	case Adopt:
+	case decide.Adopt:
 		return true, k.adopt(ctx, b)
-	case CancelParts:
+	case decide.CancelParts:
 		return true, k.cancelParts(ctx, b)
 	}
 	return false, fmt.Errorf("unknown action %d", a.Kind)
@@ -130,34 +131,34 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	var unbuildable *starter.BuildError
 	switch {
 	case errors.As(err, &unbuildable):
-		return k.end(ctx, b, Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonLaunchFailure,
+		return k.end(ctx, b, decide.Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonLaunchFailure,
 			Message: unbuildable.Error(), Exit: &v1alpha1.ExitCode{Status: 1}})
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return k.end(ctx, b, Outcome{Final: v1alpha1.StatePending, Message: err.Error()})
+		return k.end(ctx, b, decide.Outcome{Final: v1alpha1.StatePending, Message: err.Error()})
 	case err != nil:
 		return err
 	}
-	k.noteProgress(b, func(m *Progress) { m.Created, m.CreatedAt = true, k.Now() })
+	k.noteProgress(b, func(m *decide.Progress) { m.Created, m.CreatedAt = true, k.Now() })
 	return nil
 }
 
 // cleanUp deletes the pods of the attempt and then the objects that own them, because the
 // deletion of pods waits for the node. Controllers do not replace the pods in between:
 // they do so only when pods have ended, and new pods would not be bound.
-func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []PodDeletion) error {
+func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []decide.PodDeletion) error {
 	if err := k.deletePods(ctx, kill); err != nil {
 		return err
 	}
 	if err := k.deleteObjects(ctx, b); err != nil {
 		return err
 	}
-	k.noteProgress(b, func(m *Progress) { m.CleanedUp = true })
+	k.noteProgress(b, func(m *decide.Progress) { m.CleanedUp = true })
 	return nil
 }
 
 // readPods reads the pods of the job's attempt from the API server into the store.
 func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
-	h := podsOf(b)
+	h := b.RunsIn()
 	var list corev1.PodList
 	err := k.Cluster.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingLabels{
 		wire.LabelJobID: strconv.FormatInt(h.JobID, 10), wire.LabelAttempt: strconv.Itoa(int(h.Attempt)),
@@ -169,12 +170,12 @@ func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
 		list.Items[i].ManagedFields = nil
 		k.Cluster.Pods.Apply(&list.Items[i])
 	}
-	k.noteProgress(b, func(m *Progress) { m.PodsRead = true })
+	k.noteProgress(b, func(m *decide.Progress) { m.PodsRead = true })
 	return nil
 }
 
 // deletePods deletes the pods, unless they are being deleted already.
-func (k *Keeper) deletePods(ctx context.Context, kill []PodDeletion) error {
+func (k *Keeper) deletePods(ctx context.Context, kill []decide.PodDeletion) error {
 	for _, x := range kill {
 		var opts []client.DeleteOption
 		switch {
@@ -197,7 +198,7 @@ func (k *Keeper) deleteObjects(ctx context.Context, b *v1alpha1.BatchJob) error 
 	if b.Spec.Workload != nil {
 		return nil // the pods belong to others
 	}
-	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(podsOf(b).JobID, podsOf(b).Attempt)}
+	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(b.RunsIn().JobID, b.RunsIn().Attempt)}
 	for _, o := range []client.Object{&jobset.JobSet{ObjectMeta: meta}, &podgroup.PodGroup{ObjectMeta: meta}} {
 		err := k.Cluster.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/job"
@@ -27,7 +28,7 @@ func (k *Keeper) markRunning(ctx context.Context, b *v1alpha1.BatchJob) error {
 	} else if _, err := k.write(ctx, b, change); err != nil {
 		return err
 	}
-	k.noteProgress(b, func(m *Progress) { m.Failures = 0 })
+	k.noteProgress(b, func(m *decide.Progress) { m.Failures = 0 })
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (k *Keeper) podAllocation(b *v1alpha1.BatchJob, node string) v1alpha1.NodeA
 			continue
 		}
 		for i := range other.Status.Allocation.Nodes {
-			if o := &other.Status.Allocation.Nodes[i]; nodeName(o) == node {
+			if o := &other.Status.Allocation.Nodes[i]; o.ObjectName() == node {
 				if s, err := backfill.ParseCPUSet(o.CPUIDs); err == nil {
 					taken.Union(s)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 )
 
 // maxDeferredWrites is the maximum number of concurrent writes of statuses that can wait.
@@ -53,7 +54,8 @@ func (k *Keeper) writeAssumed(ctx context.Context, b *v1alpha1.BatchJob) (again 
 	acquired := k.deferred.acquire(b.Spec.JobID)
 	k.mu.Unlock()
 	if !acquired {
-		k.queue.AddAfter(b.Spec.JobID, throttlePause) // in case those before it in the queue need no write any more
+		// In case those before it in the queue need no write any more.
+		k.queue.AddAfter(b.Spec.JobID, decide.ThrottlePause)
 		return false, nil
 	}
 	defer func() {

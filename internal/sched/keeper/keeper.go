@@ -1,3 +1,7 @@
+// Package keeper manages the life cycle of jobs. From a job and its pods, package decide
+// derives the next action (time limits, cancellation, requeueing, lost nodes, clean-up),
+// and this package carries it out. Actions are idempotent, and all state that must survive
+// is in the objects, so the process may end at any time.
 package keeper
 
 import (
@@ -18,6 +22,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -64,7 +69,7 @@ type Keeper struct {
 	queue workqueue.TypedRateLimitingInterface[int64]
 
 	mu         sync.Mutex
-	progress   map[int64]Progress
+	progress   map[int64]decide.Progress
 	throttle   startThrottle
 	dependents map[int64]map[int64]bool // job -> those whose dependency names it
 
@@ -85,7 +90,7 @@ func New(c Config) *Keeper {
 		Config: c,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[int64](5*time.Millisecond, 5*time.Second)),
-		progress:   map[int64]Progress{},
+		progress:   map[int64]decide.Progress{},
 		dependents: map[int64]map[int64]bool{},
 	}
 	c.Cluster.Jobs.Subscribe(k.jobChanged)
@@ -238,7 +243,7 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	for _, j := range k.Cluster.Jobs.List() {
 		if a := j.Status.Allocation; a != nil && j.HoldsAllocation() {
 			for i := range a.Nodes {
-				if nodeName(&a.Nodes[i]) == n.Name {
+				if a.Nodes[i].ObjectName() == n.Name {
 					k.queue.Add(j.Spec.JobID)
 					break
 				}
@@ -321,20 +326,20 @@ func (k *Keeper) forgetJob(b *v1alpha1.BatchJob) {
 }
 
 // facts gathers what a decision about b depends on.
-func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
+func (k *Keeper) facts(b *v1alpha1.BatchJob) decide.Facts {
 	id := b.Spec.JobID
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	leader, siblings := k.siblings(b)
-	return Facts{
-		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(podsOf(b), b),
+	return decide.Facts{
+		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(b.RunsIn(), b),
 		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
 		Assumed:         k.Cluster.Jobs.IsAssumed(b),
 		Unstored:        k.Stored != nil && !k.Stored(b),
 		ReservationEnds: k.reservationEnd(b),
-		BindBurst:       k.Now().UnixNano()-k.lastBurst.Load() < int64(burstPause),
+		BindBurst:       k.Now().UnixNano()-k.lastBurst.Load() < int64(decide.BurstPause),
 		StartThrottled:  k.throttle.full(id),
 	}
 }
@@ -351,9 +356,9 @@ func (k *Keeper) planReason(id int64) string {
 func (k *Keeper) Enqueue(id int64) { k.queue.Add(id) }
 
 // rules returns the parameters that apply to b.
-func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
+func (k *Keeper) rules(b *v1alpha1.BatchJob) decide.Rules {
 	p := k.Cluster.Parameters()
-	r := Rules{
+	r := decide.Rules{
 		KillWait: 30 * time.Second, MinJobAge: 300 * time.Second,
 		OverTimeLimit: k.Cluster.OverTimeLimit(b.Status.Partition),
 		KillInvalid:   strings.Contains(p.Parameters["SchedulerParameters"], "kill_invalid_depend"),
@@ -371,12 +376,12 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 }
 
 // noteProgress changes the Progress of b's attempt.
-func (k *Keeper) noteProgress(b *v1alpha1.BatchJob, change func(*Progress)) {
+func (k *Keeper) noteProgress(b *v1alpha1.BatchJob, change func(*decide.Progress)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.progress[b.Spec.JobID]
 	if m.Attempt != b.Status.Attempt {
-		m = Progress{Attempt: b.Status.Attempt, Failures: m.Failures}
+		m = decide.Progress{Attempt: b.Status.Attempt, Failures: m.Failures}
 	}
 	change(&m)
 	k.progress[b.Spec.JobID] = m

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/agentapi"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -15,16 +15,13 @@ import (
 // the status.pods of the later jobs names the first. The first job deletes the pods
 // when no job runs there any more.
 
-// podsOf returns the name of the pods that b runs in.
-func podsOf(b *v1alpha1.BatchJob) v1alpha1.PodsOf { return agentapi.HostOf(b) }
-
 // pods returns the pods that decisions about b concern: its own, without those that
 // another job runs in, or those of another job that it runs in itself.
 func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	if b.Spec.Workload != nil {
 		return k.Cluster.MemberPods(b)
 	}
-	h := podsOf(b)
+	h := b.RunsIn()
 	var out []*corev1.Pod
 	if h.JobID != b.Spec.JobID {
 		if b.IsFinal() {
@@ -61,9 +58,9 @@ func (k *Keeper) podsReused(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 func (k *Keeper) podsReusable(b *v1alpha1.BatchJob) bool { return k.Pool != nil && k.Pool.IsWaiting(b) }
 
 // leavePods sets the final status of a job whose pods remain for other jobs.
-func (k *Keeper) leavePods(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
-	h := podsOf(b)
-	k.setOutcome(b, s, o)
+func (k *Keeper) leavePods(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o decide.Outcome) {
+	h := b.RunsIn()
+	decide.SetOutcome(b, s, o, k.Now())
 	s.State, s.Final, s.Pods = o.Final, "", &h
 }
 

@@ -1,9 +1,8 @@
 package keeper
 
 import (
-	"time"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 )
 
 // A thousand jobs may be placed at the same time, and the controllers create the pods of
@@ -15,10 +14,6 @@ import (
 // bound: enough to keep the controllers busy, few enough for each to be served long
 // before its start times out.
 const maxStarting = 128
-
-// throttlePause is the interval in which a waiting job checks whether it may continue, in
-// case it is not queued before.
-const throttlePause = 5 * time.Second
 
 // startThrottle has the jobs whose objects the controllers work on, and the queue of
 // those that wait for their turn. The Keeper's mutex guards it; the zero value is
@@ -70,7 +65,7 @@ func (s *startThrottle) end(id int64) (next []int64) {
 
 // awaitStart queues the job for its turn.
 func (k *Keeper) awaitStart(b *v1alpha1.BatchJob) {
-	k.noteProgress(b, func(m *Progress) { m.Queued = true })
+	k.noteProgress(b, func(m *decide.Progress) { m.Queued = true })
 	k.mu.Lock()
 	k.throttle.enter(b.Spec.JobID)
 	full := k.throttle.full(b.Spec.JobID)

@@ -3,7 +3,6 @@ package keeper
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
 // At most maxStarting jobs have their objects created at a time. The others follow in
@@ -32,28 +31,5 @@ func TestStartThrottleKeepsTheOrder(t *testing.T) {
 	s.end(9)
 	if next := s.end(10); len(next) != 0 || s.full(2000) {
 		t.Errorf("%v", next)
-	}
-}
-
-func TestThrottledJobKeepsItsNodes(t *testing.T) {
-	late := t0.Add(10 * rules.StartTimeout)
-	f := Facts{Job: aJob("CONFIGURING"), Now: t0, Rules: rules, StartThrottled: true, Lost: func(string) bool { return false }}
-	if a := Decide(f); a.Kind != WaitStart || !a.Wake.Equal(t0.Add(throttlePause)) {
-		t.Errorf("a throttled job does not wait for its turn: %+v", a)
-	}
-	f.Now, f.Progress = late, Progress{Attempt: 2, Queued: true}
-	if a := Decide(f); a.Kind != WaitStart {
-		t.Errorf("a throttled job does not wait any longer: %+v", a)
-	}
-	if f.StartThrottled = false; Decide(f).Kind != Create {
-		t.Errorf("a job whose turn it is does not start: %+v", Decide(f))
-	}
-	f.Progress.Created, f.Progress.CreatedAt = true, late
-	if a := Decide(f); a.Kind != Wait || !a.Wake.Equal(late.Add(rules.StartTimeout)) {
-		t.Errorf("the agents of a job that was throttled have less time: %+v", a)
-	}
-	f.Now = late.Add(rules.StartTimeout + time.Second)
-	if a := Decide(f); a.Kind != End || a.Outcome.Final != "PENDING" {
-		t.Errorf("%+v", a)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -56,11 +56,11 @@ func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
 
 // end writes the outcome of the attempt. A job with nodes becomes COMPLETING, one without
 // nodes has its final state immediately.
-func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error {
+func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o decide.Outcome) error {
 	if err := k.holdRequeued(ctx, b, &o); err != nil {
 		return err
 	}
-	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.setOutcome(b, s, o) })
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetOutcome(b, s, o, k.Now()) })
 	if err == nil {
 		k.logRequeue(b, &o)
 		k.reportRefusedNode(ctx, &o)
@@ -70,7 +70,7 @@ func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error
 
 // holdRequeued holds a job that is requeued and held. This changes the job's version, so
 // it is reconciled again.
-func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome) error {
+func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *decide.Outcome) error {
 	if !o.Hold || b.Spec.Job.Hold != "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *Outc
 
 // reportRefusedNode corrects the view of a node whose kubelet refused a pod: the
 // node is read again, and the planner avoids it for a while.
-func (k *Keeper) reportRefusedNode(ctx context.Context, o *Outcome) {
+func (k *Keeper) reportRefusedNode(ctx context.Context, o *decide.Outcome) {
 	if o.Refused == "" {
 		return
 	}
@@ -103,46 +103,11 @@ func (k *Keeper) reportRefusedNode(ctx context.Context, o *Outcome) {
 }
 
 // logRequeue counts and logs a failed start after which b is requeued.
-func (k *Keeper) logRequeue(b *v1alpha1.BatchJob, o *Outcome) {
+func (k *Keeper) logRequeue(b *v1alpha1.BatchJob, o *decide.Outcome) {
 	if o.Final == v1alpha1.StatePending && !o.Requested {
 		k.Log.Info("requeueing job", "job", b.Spec.JobID, "attempt", b.Status.Attempt, "why", o.Message)
-		k.noteProgress(b, func(m *Progress) { m.Failures++ })
+		k.noteProgress(b, func(m *decide.Progress) { m.Failures++ })
 	}
-}
-
-// setOutcome sets the outcome in the status of b.
-func (k *Keeper) setOutcome(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
-	now := metav1.NewMicroTime(k.Now())
-	s.State, s.Final = v1alpha1.StateCompleting, o.Final
-	s.Reason, s.Message = o.Reason, o.Message
-	s.EndTime = &now
-	if o.Exit != nil {
-		s.ExitCode = o.Exit
-	}
-	if o.Derived != nil {
-		s.Derived = o.Derived
-	}
-	if o.Requested {
-		s.Requeues = b.Spec.Requeues
-	}
-	if s.Allocation == nil {
-		s.State, s.Final = o.Final, ""
-	}
-}
-
-// setSuspended stops or restarts the job's clock. The job's agent follows the
-// state.
-func setSuspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
-	at := metav1.NewMicroTime(now)
-	if stop {
-		s.State = v1alpha1.StateSuspended
-	} else {
-		s.State = v1alpha1.StateRunning
-		if s.SuspendTime != nil {
-			s.Suspended += int64(now.Sub(s.SuspendTime.Time) / time.Second)
-		}
-	}
-	s.SuspendTime = &at
 }
 
 // finish writes the state that follows COMPLETING, or sends a job with a final
@@ -151,42 +116,8 @@ func (k *Keeper) finish(ctx context.Context, b *v1alpha1.BatchJob) error {
 	k.mu.Lock()
 	failures := k.progress[b.Spec.JobID].Failures
 	k.mu.Unlock()
-	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { setFinal(b, s, k.Now(), failures) })
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetFinal(b, s, k.Now(), failures) })
 	return err
-}
-
-// setFinal sets the status of a job of which nothing runs any more: its final
-// state, or PENDING. failures counts its consecutive failed starts.
-func setFinal(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, failures int) {
-	final := s.Final
-	if s.State != v1alpha1.StateCompleting {
-		final = v1alpha1.StatePending
-	}
-	if final == v1alpha1.StatePending && (b.Spec.Cancel != nil || b.DeletionTimestamp != nil) {
-		final = v1alpha1.StateCancelled
-		s.Requeues = max(s.Requeues, b.Spec.Requeues)
-	}
-	asked := b.Spec.Requeues > s.Requeues || failures == 0
-	s.State, s.Final = final, ""
-	if final != v1alpha1.StatePending {
-		return
-	}
-	s.Requeues = max(s.Requeues, b.Spec.Requeues)
-	s.Restarts++
-	s.Reason = ""
-	s.Allocation, s.StartTime, s.EndTime, s.ExitCode, s.Derived = nil, nil, nil, nil, nil
-	s.Pods, s.Reservation = nil, ""
-	s.EligibleTime, s.SuspendTime, s.Suspended, s.Preempt, s.Cancel = nil, nil, 0, nil, nil
-	if !asked {
-		t := metav1.NewMicroTime(now.Add(backoff(failures)))
-		s.EligibleTime = &t
-	}
-	scheduleNextRun(b, s, now)
-}
-
-// backoff returns how long a job waits after that many consecutive failed starts.
-func backoff(failures int) time.Duration {
-	return min(2*time.Minute, time.Second<<min(failures-1, 7))
 }
 
 // GangReady is called when every agent of the attempt has reported, with the agents'
@@ -207,7 +138,7 @@ func (k *Keeper) GangReady(
 			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses),
 				len(b.Status.Allocation.Nodes), jobID)
 		}
-		if f := (Facts{Job: b}); f.cancelled() || f.requeueAsked() {
+		if f := (decide.Facts{Job: b}); f.Cancelled() || f.RequeueAsked() {
 			return nil, ErrNotCurrent
 		}
 		return func(s *v1alpha1.BatchJobStatus) {
@@ -216,7 +147,7 @@ func (k *Keeper) GangReady(
 			for i := range s.Allocation.Nodes {
 				s.Allocation.Nodes[i].Address = addresses[i]
 			}
-			k.noteProgress(b, func(m *Progress) { m.Failures = 0 })
+			k.noteProgress(b, func(m *decide.Progress) { m.Failures = 0 })
 		}, nil
 	})
 }
@@ -228,29 +159,29 @@ func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.
 	if r.Kind != wire.ReportEnded && r.Kind != wire.ReportFailed {
 		return nil
 	}
-	var end *Outcome
+	var end *decide.Outcome
 	b, err := k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
 		end = nil
 		switch b.Status.State {
 		case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended:
 			f := k.facts(b)
-			a := f.outcomeOfReport(r, f.Now)
-			if a.Kind != End {
+			a := f.OutcomeOfReport(r, f.Now)
+			if a.Kind != decide.End {
 				return nil, nil
 			}
 			if err := k.holdRequeued(ctx, b, &a.Outcome); err != nil {
 				return nil, err
 			}
 			end = &a.Outcome
-			if f.PodsReusable && b.Status.State == v1alpha1.StateRunning && mayLeavePods(&a.Outcome) {
+			if f.PodsReusable && b.Status.State == v1alpha1.StateRunning && decide.MayLeavePods(&a.Outcome) {
 				return func(s *v1alpha1.BatchJobStatus) { k.leavePods(b, s, a.Outcome) }, nil
 			}
-			return func(s *v1alpha1.BatchJobStatus) { k.setOutcome(b, s, a.Outcome) }, nil
+			return func(s *v1alpha1.BatchJobStatus) { decide.SetOutcome(b, s, a.Outcome, k.Now()) }, nil
 		case v1alpha1.StateCompleting:
 			if b.Status.ExitCode != nil {
 				return nil, nil
 			}
-			o := FromReport(r)
+			o := decide.FromReport(r)
 			return func(s *v1alpha1.BatchJobStatus) { s.ExitCode, s.Derived = o.Exit, o.Derived }, nil
 		}
 		return nil, nil

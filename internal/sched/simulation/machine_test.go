@@ -18,7 +18,6 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
-	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -332,7 +331,7 @@ func (m *machine) startScript(k runKey, a *agents) {
 		if err != nil {
 			m.sim.truth.violate("job %s was allocated CPUs %q", k, n.CPUIDs)
 		}
-		cpus[starter.NodeObject(n)] = set
+		cpus[n.ObjectName()] = set
 	}
 	a.started = true
 	a.due = time.Now().Add(m.sim.between(0, 4*time.Minute))

@@ -218,7 +218,7 @@ func (p Placements) Place(namespace string, jobID int64, attempt int32, index in
 	if index < 0 || index >= len(nodes) {
 		return "", 0, false
 	}
-	return NodeObject(&nodes[index]), len(nodes), true
+	return nodes[index].ObjectName(), len(nodes), true
 }
 
 // taskNode returns the node of an array task.
@@ -228,7 +228,7 @@ func taskNode(nodes []v1alpha1.NodeAllocation, task int) (string, bool) {
 	}
 	for i := range nodes {
 		if task < int(nodes[i].Tasks) {
-			return NodeObject(&nodes[i]), true
+			return nodes[i].ObjectName(), true
 		}
 		task -= int(nodes[i].Tasks)
 	}
@@ -261,12 +261,4 @@ func (p Placements) Bound(jobID int64, attempt int32) []types.UID {
 		}
 	}
 	return out
-}
-
-// NodeObject returns the name of the Node object of an allocation.
-func NodeObject(a *v1alpha1.NodeAllocation) string {
-	if a.Node != "" {
-		return a.Node
-	}
-	return a.Name
 }

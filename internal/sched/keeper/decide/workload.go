@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ import (
 // new ones.
 const replacementTimeout = 30 * time.Second
 
-// decideWorkload is Decide for the job of a workload.
+// decideWorkload is Next for the job of a workload.
 func (f *Facts) decideWorkload() Action {
 	switch f.Job.Status.State {
 	case "", v1alpha1.StatePending:
@@ -38,12 +38,12 @@ func (f *Facts) decideWorkload() Action {
 	return f.final()
 }
 
-// workloadPending is Decide for a pending workload.
+// workloadPending is Next for a pending workload.
 func (f *Facts) workloadPending() Action {
-	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.cancelled() {
+	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.Cancelled() {
 		return Action{Kind: Adopt}
 	}
-	if len(f.remainingPods()) == 0 && !f.cancelled() {
+	if len(f.remainingPods()) == 0 && !f.Cancelled() {
 		due := f.lastChange().Add(replacementTimeout)
 		if f.Job.Spec.Workload.Group == "" || !f.Now.Before(due) {
 			return endWith(v1alpha1.StateCancelled, "", "its pods are gone")
@@ -94,10 +94,10 @@ func (f *Facts) lastChange() time.Time {
 	return f.Now
 }
 
-// workloadConfiguring is Decide for a placed workload: kube-scheduler binds every
+// workloadConfiguring is Next for a placed workload: kube-scheduler binds every
 // pod, or the job returns to the queue.
 func (f *Facts) workloadConfiguring() Action {
-	if f.cancelled() {
+	if f.Cancelled() {
 		return endWith(v1alpha1.StateCancelled, "", "")
 	}
 	bound := 0
@@ -110,7 +110,7 @@ func (f *Facts) workloadConfiguring() Action {
 		return Action{Kind: MarkRunning}
 	}
 	for i := range f.Job.Status.Allocation.Nodes {
-		if n := nodeName(&f.Job.Status.Allocation.Nodes[i]); f.Lost(n) {
+		if n := f.Job.Status.Allocation.Nodes[i].ObjectName(); f.Lost(n) {
 			return returnToQueue("node " + n + " was lost")
 		}
 	}
@@ -139,7 +139,7 @@ func (f *Facts) workloadConfiguring() Action {
 	return Action{Wake: due}
 }
 
-// workloadRunning is Decide for a running workload, which continues as long as one of
+// workloadRunning is Next for a running workload, which continues as long as one of
 // its pods does.
 func (f *Facts) workloadRunning() Action {
 	for _, p := range f.Pods {
@@ -151,7 +151,7 @@ func (f *Facts) workloadRunning() Action {
 	switch limit, last := f.timeLimitEnds(), f.deadline(); {
 	case len(live) == 0:
 		return Action{Kind: End, Outcome: f.outcomeOfPods()}
-	case f.cancelled():
+	case f.Cancelled():
 		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.Job.Status.Preempt != nil:
 		return f.preempted()
@@ -163,7 +163,7 @@ func (f *Facts) workloadRunning() Action {
 		return endWith(v1alpha1.StateTimeout, status.ReasonTimeLimit, "")
 	}
 	for i := range f.Job.Status.Allocation.Nodes {
-		n := nodeName(&f.Job.Status.Allocation.Nodes[i])
+		n := f.Job.Status.Allocation.Nodes[i].ObjectName()
 		if f.Lost(n) || f.Down != nil && f.Down(n) {
 			return endWith(v1alpha1.StateNodeFail, status.ReasonNodeDown, "node "+n+" was lost")
 		}
@@ -217,12 +217,12 @@ func (f *Facts) outcomeOfPods() Outcome {
 	return o
 }
 
-// workloadCompleting is Decide for a workload whose outcome is decided: the pods on
+// workloadCompleting is Next for a workload whose outcome is decided: the pods on
 // nodes are deleted. When the job returns to the queue, pods without a node stay.
 func (f *Facts) workloadCompleting() Action {
 	var live []*corev1.Pod
 	for _, p := range f.Pods {
-		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.cancelled()
+		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.Cancelled()
 		if !hasEnded(p) && !waits {
 			live = append(live, p)
 		}

@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestHetComponentsFailTogether(t *testing.T) {
 		{sibling(v1alpha1.StateCompleting, v1alpha1.StateNodeFail), End, v1alpha1.StateNodeFail},
 		{sibling(v1alpha1.StateNodeFail, ""), End, v1alpha1.StateNodeFail},
 	} {
-		a := Decide(Facts{Job: aJob("RUNNING", noRequeue), Pods: pods(pod(0), pod(1)), Now: t0, Rules: rules, Siblings: []*v1alpha1.BatchJob{tt.sibling},
+		a := Next(Facts{Job: aJob("RUNNING", noRequeue), Pods: pods(pod(0), pod(1)), Now: t0, Rules: rules, Siblings: []*v1alpha1.BatchJob{tt.sibling},
 			Lost: func(string) bool { return false }})
 		if a.Kind != tt.want || a.Outcome.Final != tt.final {
 			t.Errorf("%s %s: %d %+v", tt.sibling.Status.State, tt.sibling.Status.Final, a.Kind, a.Outcome)

@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"fmt"
@@ -14,20 +14,24 @@ import (
 // is requeued. It usually still counts a pod that has just ended.
 const unschedulableTimeout = 10 * time.Second
 
-// configuring is Decide for a placed job. Every agent must report before the
+// ThrottlePause is the interval in which a job that waits for its turn checks whether it may
+// continue, in case it is not queued before.
+const ThrottlePause = 5 * time.Second
+
+// configuring is Next for a placed job. Every agent must report before the
 // deadline, or the job is requeued. Its script has not started yet.
 func (f *Facts) configuring() Action {
 	switch {
-	case f.cancelled():
+	case f.Cancelled():
 		return endWith(v1alpha1.StateCancelled, "", "")
-	case f.requeueAsked():
+	case f.RequeueAsked():
 		return requeueRequested()
 	}
 	if a, ok := f.separated(); ok {
 		return a
 	}
 	for i := range f.Job.Status.Allocation.Nodes {
-		if n := nodeName(&f.Job.Status.Allocation.Nodes[i]); f.Lost(n) {
+		if n := f.Job.Status.Allocation.Nodes[i].ObjectName(); f.Lost(n) {
 			return returnToQueue("node " + n + " was lost")
 		}
 	}
@@ -51,7 +55,7 @@ func (f *Facts) configuring() Action {
 	deadline := f.agentsAwaitedSince().Add(patience)
 	switch {
 	case !f.Progress.Created && f.StartThrottled:
-		return Action{Kind: WaitStart, Wake: f.Now.Add(throttlePause)}
+		return Action{Kind: WaitStart, Wake: f.Now.Add(ThrottlePause)}
 	case !f.Progress.Created && f.Progress.Queued:
 		return Action{Kind: Create}
 	case !f.Now.Before(deadline):
@@ -147,8 +151,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// allBound reports whether each node of the job's attempt has its pod.
-func (f *Facts) allBound() bool {
+// AllBound reports whether each node of the job's attempt has its pod.
+func (f *Facts) AllBound() bool {
 	bound := 0
 	for _, p := range f.attemptPods() {
 		if p.Spec.NodeName != "" {

@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"testing"
@@ -11,11 +11,11 @@ import (
 func TestScheduledJobIsRequeuedForItsNextTime(t *testing.T) {
 	b := aJob("COMPLETED", completing(""))
 	b.Spec.Job.Options = map[string]string{wire.OptionCron: "@hourly"}
-	if a := Decide(Facts{Job: b, Now: t0}); a.Kind != Requeue {
+	if a := Next(Facts{Job: b, Now: t0}); a.Kind != Requeue {
 		t.Fatalf("action %d", a.Kind)
 	}
 	s := b.Status.DeepCopy()
-	setFinal(b, s, t0, 0)
+	SetFinal(b, s, t0, 0)
 	if s.State != v1alpha1.StatePending || s.EligibleTime == nil || !s.EligibleTime.After(t0) || s.EligibleTime.After(t0.Add(time.Hour)) {
 		t.Errorf("%+v", s)
 	}
@@ -28,7 +28,7 @@ func TestScheduledJobIsRequeuedForItsNextTime(t *testing.T) {
 	} {
 		b := b.DeepCopy()
 		change(b)
-		if a := Decide(Facts{Job: b, Now: t0}); a.Kind == Requeue {
+		if a := Next(Facts{Job: b, Now: t0}); a.Kind == Requeue {
 			t.Errorf("%s: it runs again", name)
 		}
 	}

@@ -1,15 +1,13 @@
-package keeper
+package decide
 
 import (
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
 // representing makes a job represent two pods of a group.
@@ -91,7 +89,7 @@ func TestDecideWorkload(t *testing.T) {
 		{name: "a job with a final state is kept for MinJobAge", job: aJob("COMPLETED", group, completing("")), pods: pods(pod(0, succeeded)), want: Wait, wake: 5 * time.Minute},
 	}
 	for _, tt := range tests {
-		a := Decide(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
+		a := Next(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
 			Assumed: control.IsSinglePod(tt.job) && tt.job.Status.State != "",
 			Lost:    func(n string) bool { return n == tt.lost }})
 		wake := time.Duration(0)
@@ -112,11 +110,11 @@ func TestDecideWorkload(t *testing.T) {
 func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	f := Facts{Job: aJob("CONFIGURING"), Pods: pods(pod(0), pod(1, refusedByKubelet)), Now: t0, Rules: rules,
 		Lost: func(string) bool { return false }}
-	if a := Decide(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
+	if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
 		t.Errorf("%+v", a)
 	}
 	f.Pods = pods(pod(0), pod(1, evictedPod))
-	if a := Decide(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "" {
+	if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "" {
 		t.Errorf("evicted: %+v", a)
 	}
 }
@@ -126,7 +124,7 @@ func TestOverTimeLimit(t *testing.T) {
 	for after, want := range map[time.Duration]Kind{12 * time.Minute: Wait, 13*time.Minute - time.Second: Wait, 13 * time.Minute: End} {
 		f := Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: t0.Add(after), Rules: rules, Lost: func(string) bool { return false }}
 		f.Rules.OverTimeLimit = 3 * time.Minute
-		a := Decide(f)
+		a := Next(f)
 		if a.Kind != want || want == End && a.Outcome.Final != v1alpha1.StateTimeout || want == Wait && !a.Wake.Equal(t0.Add(13*time.Minute)) {
 			t.Errorf("after %v: %+v", after, a)
 		}
@@ -156,7 +154,7 @@ func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 		if b.UID = ""; tt.made {
 			b.UID = "g"
 		}
-		a := Decide(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, PlanReason: tt.reason})
+		a := Next(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, PlanReason: tt.reason})
 		wake := time.Duration(0)
 		if !a.Wake.IsZero() {
 			wake = a.Wake.Sub(t0)
@@ -165,45 +163,4 @@ func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 			t.Errorf("%s: kind %d, wake %v; want kind %d, wake %v", tt.name, a.Kind, wake, tt.want, tt.wake)
 		}
 	}
-}
-
-// Writes that can wait are put off while pods come and while they are bound.
-func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
-	c := fake.Cluster(interceptor.Funcs{})
-	k := &Keeper{Config: Config{Cluster: c}}
-	assumed := func(old *v1alpha1.BatchJob, state string) *v1alpha1.BatchJob {
-		t.Helper()
-		n, ok := c.Jobs.AssumeStatus(old, t0, func(s *v1alpha1.BatchJobStatus) { s.State = state })
-		if !ok {
-			t.Fatalf("%s is not assumed", state)
-		}
-		return n
-	}
-	expect := func(what string, old, now *v1alpha1.BatchJob, want bool) {
-		t.Helper()
-		if got := k.isBindBurst(old, now); got != want {
-			t.Errorf("%s: %v", what, got)
-		}
-	}
-	queued := aJob("", representing("group ml/g"))
-	c.Jobs.AssumeJob(queued)
-	expect("pods come", nil, queued, true)
-	placed := assumed(queued, v1alpha1.StateConfiguring)
-	expect("they are placed", queued, placed, true)
-	running := assumed(placed, v1alpha1.StateRunning)
-	expect("they are bound", placed, running, true)
-
-	written := running.DeepCopy()
-	fake.Feed(c, written)
-	expect("the start is written", running, written, false)
-	expect("an object comes", nil, written, false)
-	completed := written.DeepCopy()
-	completed.Status.State = v1alpha1.StateCompleted
-	fake.Feed(c, completed)
-	expect("a written job ends", written, completed, false)
-
-	submitted := aJob(v1alpha1.StatePending)
-	submitted.Spec.JobID, submitted.UID = 8, "submitted"
-	fake.Feed(c, submitted)
-	expect("a submitted job starts", submitted, assumed(submitted, v1alpha1.StateRunning), false)
 }

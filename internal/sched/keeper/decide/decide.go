@@ -1,9 +1,8 @@
-// Package keeper manages the life cycle of jobs. From a job and its pods, it decides on the
-// next action (time limits, cancellation, requeueing, lost nodes, clean-up) and carries it
-// out. The decisions are pure: Decide, in the files decide_*.go and outcome.go. Actions are
-// in act.go and other files, and are idempotent. All state that must survive is in the
-// objects, so the process may end at any time.
-package keeper
+// Package decide has the rules of the life cycle of jobs: Next derives the next action from
+// a job, its pods and what else is known of it (Facts), and the functions in status.go
+// derive the status that follows. The package is pure; package keeper gathers the facts and
+// carries out the actions.
+package decide
 
 import (
 	"slices"
@@ -147,9 +146,9 @@ type PodDeletion struct {
 	Force bool
 }
 
-// Decide returns the next action. It is called again after every action and every
+// Next returns the next action. It is called again after every action and every
 // change.
-func Decide(f Facts) Action {
+func Next(f Facts) Action {
 	if f.Progress.Attempt != f.Job.Status.Attempt {
 		f.Progress = Progress{Attempt: f.Job.Status.Attempt, Failures: f.Progress.Failures}
 	}
@@ -188,7 +187,7 @@ func (f *Facts) orWriteAssumed(a Action) Action {
 		due = f.Job.Status.StartTime.Add(podWriteDelay)
 	}
 	if f.BindBurst && f.Now.Before(f.Job.Status.StartTime.Add(maxWriteDelay)) {
-		due = latest(due, f.Now.Add(burstPause))
+		due = latest(due, f.Now.Add(BurstPause))
 	}
 	if !f.Now.Before(due) {
 		return Action{Kind: WriteAssumed}
@@ -198,9 +197,9 @@ func (f *Facts) orWriteAssumed(a Action) Action {
 }
 
 // In a burst of pods the writes that can wait are put off: each until there was no
-// pod for burstPause, but no longer than maxWriteDelay.
+// pod for BurstPause, but no longer than maxWriteDelay.
 const (
-	burstPause    = 500 * time.Millisecond
+	BurstPause    = 500 * time.Millisecond
 	maxWriteDelay = 15 * time.Second
 )
 
@@ -212,13 +211,13 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// cancelled reports whether the end of the job was requested.
-func (f *Facts) cancelled() bool {
+// Cancelled reports whether the end of the job was requested.
+func (f *Facts) Cancelled() bool {
 	return f.Job.Spec.Cancel != nil || f.Job.DeletionTimestamp != nil
 }
 
-// requeueAsked reports whether a requested requeue is pending.
-func (f *Facts) requeueAsked() bool { return f.Job.Spec.Requeues > f.Job.Status.Requeues }
+// RequeueAsked reports whether a requested requeue is pending.
+func (f *Facts) RequeueAsked() bool { return f.Job.Spec.Requeues > f.Job.Status.Requeues }
 
 // requeueAllowed reports whether the job may run again after a failure of the system.
 func (f *Facts) requeueAllowed() bool {
@@ -228,10 +227,10 @@ func (f *Facts) requeueAllowed() bool {
 	return f.Rules.Requeue
 }
 
-// pending is Decide for a job in the queue.
+// pending is Next for a job in the queue.
 func (f *Facts) pending() Action {
 	switch {
-	case f.cancelled():
+	case f.Cancelled():
 		return endWith(v1alpha1.StateCancelled, f.waitReason(), "")
 	case f.Leader != nil && f.Leader.IsFinal():
 		return endWith(v1alpha1.StateCancelled, "", "")
@@ -286,7 +285,7 @@ func (f *Facts) latestStart() time.Time {
 // is reconciled again, in case a notification was lost.
 const unstoredRetry = 30 * time.Second
 
-// final is Decide for a job with a final state.
+// final is Next for a job with a final state.
 func (f *Facts) final() Action {
 	switch {
 	case f.Assumed: // it was cancelled together with many others
@@ -298,7 +297,7 @@ func (f *Facts) final() Action {
 		return f.leftoverPods()
 	case f.Job.DeletionTimestamp != nil:
 		return f.removeFinalizer()
-	case f.requeueAsked() && !f.cancelled():
+	case f.RequeueAsked() && !f.Cancelled():
 		return Action{Kind: Requeue}
 	}
 	if f.ownsLeftoverPods() {

@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"time"
@@ -15,7 +15,7 @@ func (f *Facts) ownsLeftoverPods() bool {
 	return p != nil && p.JobID == f.Job.Spec.JobID
 }
 
-// leftoverPods is Decide for a job with a final state whose pods have outlived it:
+// leftoverPods is Next for a job with a final state whose pods have outlived it:
 // they are deleted when no job can use them.
 func (f *Facts) leftoverPods() Action {
 	live := f.livePods()
@@ -32,8 +32,8 @@ func (f *Facts) leftoverPods() Action {
 	return Action{Kind: ClearPods}
 }
 
-// mayLeavePods reports whether a job with that outcome may leave its pods to
+// MayLeavePods reports whether a job with that outcome may leave its pods to
 // another one.
-func mayLeavePods(o *Outcome) bool {
+func MayLeavePods(o *Outcome) bool {
 	return o.Final == v1alpha1.StateCompleted || o.Final == v1alpha1.StateFailed
 }

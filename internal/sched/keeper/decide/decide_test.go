@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"encoding/json"
@@ -314,7 +314,7 @@ func TestDecide(t *testing.T) {
 			if tt.expires != 0 {
 				expires = t0.Add(tt.expires)
 			}
-			a := Decide(Facts{ReservationEnds: expires, Unstored: strings.Contains(tt.name, "unstored"), Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules, IsAwaited: tt.awaited,
+			a := Next(Facts{ReservationEnds: expires, Unstored: strings.Contains(tt.name, "unstored"), Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules, IsAwaited: tt.awaited,
 				Progress: tt.progress, PlanReason: tt.reason, Lost: func(n string) bool { return n == tt.lost }, Down: func(n string) bool { return n == tt.down }})
 			if a.Kind != tt.want || a.Outcome.Final != tt.final || a.Outcome.Hold != tt.held {
 				t.Fatalf("got action %d %+v, want %d %s", a.Kind, a.Outcome, tt.want, tt.final)
@@ -339,19 +339,19 @@ func TestRequeuedJobHoldsNothing(t *testing.T) {
 	b.Spec.Requeues = 1
 	s := b.Status.DeepCopy()
 	s.Requeues = 1
-	setFinal(b, s, t0, 0)
+	SetFinal(b, s, t0, 0)
 	if s.State != "PENDING" || s.Allocation != nil || s.StartTime != nil || s.Restarts != 1 || s.EligibleTime != nil || s.Attempt != 2 {
 		t.Errorf("%+v", s)
 	}
 	s = b.Status.DeepCopy()
 	s.Requeues = 1
-	setFinal(b, s, t0, 3)
+	SetFinal(b, s, t0, 3)
 	if s.EligibleTime == nil || !s.EligibleTime.Time.Equal(t0.Add(4*time.Second)) {
 		t.Errorf("the third start that failed: %+v", s.EligibleTime)
 	}
 	cancelled(b)
 	s = b.Status.DeepCopy()
-	setFinal(b, s, t0, 0)
+	SetFinal(b, s, t0, 0)
 	if s.State != "CANCELLED" || s.Allocation == nil || s.Requeues != 1 {
 		t.Errorf("a job cancelled on its way back: %+v", s)
 	}

@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"time"
@@ -13,7 +13,7 @@ import (
 // deleted.
 const killMargin = 5 * time.Second
 
-// completing is Decide for a job whose outcome is decided and whose pods must be deleted.
+// completing is Next for a job whose outcome is decided and whose pods must be deleted.
 // The agent ends the processes of a job that has not ended by itself; deleting the pods is
 // the fallback.
 func (f *Facts) completing() Action {
@@ -92,7 +92,7 @@ func (f *Facts) terminateReason() string {
 	switch f.Job.Status.Final {
 	case v1alpha1.StatePending:
 		switch {
-		case f.cancelled():
+		case f.Cancelled():
 			return v1alpha1.StateCancelled
 		case f.Job.Status.Preempt != nil:
 			return v1alpha1.StatePreempted

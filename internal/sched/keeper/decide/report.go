@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"time"
@@ -13,19 +13,19 @@ import (
 // first.
 const nodeLossGrace = time.Minute
 
-// outcomeOfReport returns the outcome of a job that ended by itself, for which the batch
+// OutcomeOfReport returns the outcome of a job that ended by itself, for which the batch
 // host's agent reported r. The result of the script counts, unless it failed for another
 // reason.
-func (f *Facts) outcomeOfReport(r wire.Report, ended time.Time) Action {
+func (f *Facts) OutcomeOfReport(r wire.Report, ended time.Time) Action {
 	own := Action{Kind: End, Outcome: FromReport(r)}
 	if own.Outcome.Final != v1alpha1.StateFailed {
 		return own
 	}
 	switch {
-	case f.cancelled():
+	case f.Cancelled():
 		own.Outcome.Final, own.Outcome.Reason = v1alpha1.StateCancelled, ""
 		return own
-	case f.requeueAsked():
+	case f.RequeueAsked():
 		return requeueRequested()
 	case r.Stopped:
 		return f.nodeFailed("the pod of the batch host was told to end")
@@ -64,7 +64,7 @@ func (f *Facts) outcomeOfLostNode(r wire.Report, ended time.Time) (a Action, ok 
 		if nodes[i].Name != r.LostNode {
 			continue
 		}
-		if n := nodeName(&nodes[i]); f.Lost(n) {
+		if n := nodes[i].ObjectName(); f.Lost(n) {
 			return f.nodeFailed("node " + n + " was lost"), true
 		}
 		// A pod that is being deleted goes because the batch host's pod ended.

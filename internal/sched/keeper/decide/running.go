@@ -1,4 +1,4 @@
-package keeper
+package decide
 
 import (
 	"strconv"
@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// running is Decide for a running job. It continues until its batch host ends, or until
+// running is Next for a running job. It continues until its batch host ends, or until
 // there is another reason to end it.
 func (f *Facts) running() Action {
 	pods := f.podsByIndex()
@@ -21,9 +21,9 @@ func (f *Facts) running() Action {
 		return f.batchEnded(batch)
 	}
 	switch limit, last := f.timeLimitEnds(), f.deadline(); {
-	case f.cancelled():
+	case f.Cancelled():
 		return endWith(v1alpha1.StateCancelled, "", "")
-	case f.requeueAsked():
+	case f.RequeueAsked():
 		return requeueRequested()
 	case f.Job.Status.Preempt != nil:
 		return f.preempted()
@@ -68,7 +68,7 @@ func (f *Facts) running() Action {
 func (f *Facts) podsOnDownNodes(pods map[int]*corev1.Pod) []PodDeletion {
 	var out []PodDeletion
 	for i := 1; i < len(f.Job.Status.Allocation.Nodes); i++ {
-		n := nodeName(&f.Job.Status.Allocation.Nodes[i])
+		n := f.Job.Status.Allocation.Nodes[i].ObjectName()
 		if p := pods[i]; p != nil && !hasEnded(p) && p.DeletionTimestamp == nil && f.Down != nil && f.Down(n) {
 			out = append(out, PodDeletion{Pod: p})
 		}
@@ -76,7 +76,7 @@ func (f *Facts) podsOnDownNodes(pods map[int]*corev1.Pod) []PodDeletion {
 	return out
 }
 
-// preempted is Decide for a job that is being preempted. After its grace time it is ended,
+// preempted is Next for a job that is being preempted. After its grace time it is ended,
 // or requeued if that is allowed.
 func (f *Facts) preempted() Action {
 	p := f.Job.Status.Preempt
@@ -121,7 +121,7 @@ func (f *Facts) timeLimitChanged() bool {
 // nodeFailure returns why the node with that index is no longer usable for the job, or
 // "".
 func (f *Facts) nodeFailure(index int, p *corev1.Pod) string {
-	n := nodeName(&f.Job.Status.Allocation.Nodes[index])
+	n := f.Job.Status.Allocation.Nodes[index].ObjectName()
 	switch {
 	case f.Lost(n):
 		return "node " + n + " was lost"
@@ -156,7 +156,7 @@ func (f *Facts) batchEnded(p *corev1.Pod) Action {
 		return f.nodeFailed("pod " + p.Name + " was removed: " + p.Status.Reason + " " + p.Status.Message)
 	}
 	if reported {
-		return f.outcomeOfReport(r, terminatedState(p).FinishedAt.Time)
+		return f.OutcomeOfReport(r, terminatedState(p).FinishedAt.Time)
 	}
 	return Action{Kind: End, Outcome: outcomeOfContainer(p)}
 }
@@ -179,7 +179,7 @@ func (f *Facts) agentEnded(p *corev1.Pod) Action {
 
 // attemptPods returns the pods of the job's present attempt.
 func (f *Facts) attemptPods() []*corev1.Pod {
-	h := podsOf(f.Job)
+	h := f.Job.RunsIn()
 	attempt := strconv.Itoa(int(h.Attempt))
 	var out []*corev1.Pod
 	for _, p := range f.Pods {
@@ -206,12 +206,4 @@ func (f *Facts) podsByIndex() map[int]*corev1.Pod {
 		}
 	}
 	return out
-}
-
-// nodeName returns the name of the Kubernetes node.
-func nodeName(a *v1alpha1.NodeAllocation) string {
-	if a.Node != "" {
-		return a.Node
-	}
-	return a.Name
 }
