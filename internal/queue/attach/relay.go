@@ -113,12 +113,12 @@ func relayBoth(client io.WriteCloser, fromClient io.Reader, agent io.ReadWriteCl
 	go func() {
 		defer close(done)
 		to := &errorWriter{w: agent}
-		_, _ = io.Copy(to, fromClient) // either side's end is the other's as well
+		_ = copyStream(to, fromClient) // either side's end is the other's as well
 		end(!to.failed)
 		agent.Close()
 	}()
 	to := &errorWriter{w: client}
-	_, _ = io.Copy(to, agent)
+	_ = copyStream(to, agent)
 	end(to.failed)
 	client.Close()
 	<-done
