@@ -14,6 +14,9 @@ LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag sprio sreport ssha
 # Packages that link the whole of k8s.io/kubernetes; a race build of them takes
 # very long, so their tests run without (make race runs them with).
 HEAVYPKGS := ./internal/localcluster/... ./internal/processnode/e2e/... ./internal/sched/app/... ./cmd/scheduler/... ./cmd/berth-local/... ./test/...
+# Tests that wait for minutes and compute little begin first, beside the others.
+SLOWPKGS := ./loginnode ./internal/agent ./internal/acct
+SLOWHEAVYPKGS := ./test/e2e ./test/chart
 
 # An installed linter serves if it is of this version; else it is built.
 LINTVERSION := 2.15.0
@@ -44,12 +47,12 @@ test: build test-unit test-cluster ## every test that needs no root
 # What go test vets of itself, the linters vet too: without it a machine with an
 # empty cache reads every package of Kubernetes once less, or twice.
 test-unit: ## tests of single packages, with the race detector
-	$(GO) test -vet=off -race $$($(GO) list ./... | grep -vE '/(internal/localcluster|internal/processnode/e2e|internal/sched/app|cmd/scheduler|cmd/berth-local|test)(/|$$)')
+	$(GO) test -vet=off -race -p 3 $(SLOWPKGS) $$($(GO) list ./... | grep -vE '/(internal/localcluster|internal/processnode/e2e|internal/sched/app|cmd/scheduler|cmd/berth-local|test)(/|$$)')
 	$(GO) test -vet=off ./internal/sched/backfill # 3,000 cases of each property; the race detector has 200
 
 # Tests of clusters mostly wait, so there are more of them at once than CPUs.
 test-cluster: build ## tests against a real API server
-	$(GO) test -vet=off -timeout 20m -parallel 4 -ldflags "$(K8SFLAGS)" $(HEAVYPKGS)
+	$(GO) test -vet=off -timeout 20m -p 3 -parallel 4 -ldflags "$(K8SFLAGS)" $(SLOWHEAVYPKGS) $(HEAVYPKGS)
 
 test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app
