@@ -1,5 +1,5 @@
 #!/bin/bash
-# Brings up a local cluster, passes a token round a ring of ranks on three
+# Brings up a local cluster, passes a token around a ring of ranks on three
 # nodes, shows the queue and the output, and takes the cluster down again.
 # Exits 0 only if the output is right.
 set -euo pipefail

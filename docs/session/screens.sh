@@ -44,6 +44,7 @@ job -d "afterok:$solve" -t 10 -J report --wrap true
 job -H -t 1:00:00 -J later --wrap true
 tmux new-session -d -x 100 -y 24 'squeue --tui --no-mouse'
 see '(Resources)'
+see '(Dependency)'
 see 'R 4'
 picture tui-queue
 tmux send-keys /solve Enter 4

@@ -28,8 +28,8 @@ run() {
 run 'berth up --nodes 3 --cpus 4 --state-dir state' 0.5
 run 'sinfo' 1
 run 'cat ring.sh' 2
-run 'sbatch ring.sh 100000' 0.7
+run 'sbatch ring.sh 400000' 0.7
 run 'sbatch -N3 --exclusive -t 10 --wrap "srun hostname"' 0.3
-run 'squeue' 5
+run 'squeue' 8
 run 'cat ring-1.out' 1
 run 'cat slurm-2.out' 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Passes a token round all MPI ranks; rank 0 prints where it has been.
+"""Passes a token around all MPI ranks; rank 0 prints where it has been.
 
 Runs under OpenMPI by mpi4py. Debian's mpi4py is built for OpenMPI alone, so
 under MPICH's hydra (which sets PMI_RANK) it calls libmpich itself.

@@ -1,4 +1,4 @@
-// Command ring passes a token round all tasks of a job step, over TCP. Each
+// Command ring passes a token around all tasks of a job step, over TCP. Each
 // task finds its place and its neighbours in the SLURM_* variables and the
 // nodes by their names, so it needs no MPI:
 //

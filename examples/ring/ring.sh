@@ -5,5 +5,5 @@
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=1
 
-# Passes a token round three nodes. RING is the program (go build ./examples/ring).
+# Passes a token around three nodes. RING is the program (go build ./examples/ring).
 srun "${RING:-ring}" "${1:-100}"
