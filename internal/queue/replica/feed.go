@@ -1,7 +1,7 @@
-// Package replica lets processes without the lease answer read requests. They follow
-// the API server like the leader, and request from the leader what is in no object (the
-// plan), and how far its stores are. Feed is the leader's side, Leader that of the
-// others.
+// Package replica lets processes without the lease (readers) serve requests that only
+// read. A reader watches the API server as the leader does. It requests from the leader
+// the plan, which no object has, and the versions that the leader's stores have reached.
+// Feed is the leader's side of that, Leader the reader's.
 package replica
 
 import (
@@ -16,15 +16,16 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 )
 
-// Path is where a leader tells how far it is.
+// Path is the path of the leader's state, which readers request.
 const Path = "/replica/v1/state"
 
-// state is the answer.
+// state is the body of the response.
 type state struct {
-	// Versions are how far the leader's stores have come.
+	// Versions are the versions that the leader's stores have reached.
 	Versions versions `json:"versions"`
-	// Epoch and Serial name the plan; asked again with them, the leader sends
-	// what has changed since. Whole: Plan is everything.
+	// Epoch and Serial identify the plan. A reader sends them with its next request,
+	// and the leader responds with the changes since. Whole means that Plan is the
+	// whole plan.
 	Epoch  string  `json:"epoch,omitempty"`
 	Serial uint64  `json:"serial,omitempty"`
 	Whole  bool    `json:"whole,omitempty"`
@@ -32,7 +33,7 @@ type state struct {
 	Gone   []int64 `json:"gone,omitempty"`
 }
 
-// versions are resource versions by kind.
+// versions are the resource versions that the stores have reached, by kind.
 type versions struct {
 	Jobs         uint64 `json:"jobs"`
 	Nodes        uint64 `json:"nodes"`
@@ -52,17 +53,22 @@ func versionsOf(c *control.Cluster) versions {
 	}
 }
 
-// entry is what a plan says of one job. Its names are short: there are many.
+// entry is the part of a plan about one job. Its JSON names are short, because there are
+// many entries.
 type entry struct {
 	ID       int64    `json:"i"`
 	Priority int64    `json:"p"`
 	Start    int64    `json:"s,omitempty"` // Unix seconds; 0: none
 	Reason   string   `json:"r,omitempty"`
 	Nodes    []string `json:"n,omitempty"`
+	NodeCPUs int32    `json:"c,omitempty"`
+	Outcomes string   `json:"o,omitempty"`
 }
 
 func entryOf(id int64, p *control.Planned) entry {
-	e := entry{ID: id, Priority: p.Priority, Reason: p.Reason, Nodes: p.Nodes}
+	e := entry{
+		ID: id, Priority: p.Priority, Reason: p.Reason, Nodes: p.Nodes, NodeCPUs: p.NodeCPUs, Outcomes: p.Outcomes,
+	}
 	if !p.Start.IsZero() {
 		e.Start = p.Start.Unix()
 	}
@@ -70,21 +76,24 @@ func entryOf(id int64, p *control.Planned) entry {
 }
 
 func (e *entry) planned() control.Planned {
-	p := control.Planned{Priority: e.Priority, Reason: e.Reason, Nodes: e.Nodes}
+	p := control.Planned{
+		Priority: e.Priority, Reason: e.Reason, Nodes: e.Nodes, NodeCPUs: e.NodeCPUs, Outcomes: e.Outcomes,
+	}
 	if e.Start != 0 {
 		p.Start = time.Unix(e.Start, 0)
 	}
 	return p
 }
 
-// Feed answers GET Path in the process that leads. Cluster, Plan and Peer are
-// needed. Safe for concurrent use.
+// Feed serves GET Path in the process that leads. Cluster, Plan and Peer must be set. Safe
+// for concurrent use.
 type Feed struct {
 	Cluster *control.Cluster
-	// Plan is the newest plan and its number; the map is never changed.
+	// Plan returns the newest plan and its number, which increases from plan to plan.
+	// The map does not change.
 	Plan func() (map[int64]control.Planned, uint64)
-	// Settled returns when the stores hold what was admitted before the call;
-	// nil: at once.
+	// Settled returns when the stores have every job that was admitted before the call;
+	// nil: the feed does not wait.
 	Settled func(context.Context)
 	// Peer refuses requests that are not from another API role.
 	Peer func(*http.Request) error
@@ -93,16 +102,16 @@ type Feed struct {
 	epoch   string
 	serial  uint64
 	last    map[int64]control.Planned
-	changed map[int64]uint64 // job -> the plan that last said something else
-	gone    map[int64]uint64 // job -> the plan that no longer knew it
+	changed map[int64]uint64 // job -> number of the first plan with its present entry
+	gone    map[int64]uint64 // job -> number of the first plan without it
 }
 
-// mostGone bounds what is remembered of jobs that wait no more: then all are
-// sent the whole plan once.
-const mostGone = 1 << 16
+// maxGone bounds gone. Beyond it, a new epoch begins, and every reader gets the whole plan
+// once.
+const maxGone = 1 << 16
 
-// ServeHTTP answers with a state; ?plan=yes asks for the plan, what has
-// changed since ?epoch= and ?serial= where they are known.
+// ServeHTTP responds with a state. With ?plan=yes it includes the plan: the changes since
+// ?epoch= and ?serial=, or the whole plan if it cannot tell the changes.
 func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := f.Peer(r); err != nil {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
@@ -125,14 +134,14 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // a reader that is gone asks again
+	_, _ = w.Write(body) // a reader that is gone sends the request again
 }
 
-// fill adds what the newest plan says, as far as it is news.
+// fill adds the newest plan, or the changes to it since the plan with that epoch and number.
 func (f *Feed) fill(s *state, epoch string, since uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.look()
+	f.update()
 	s.Epoch, s.Serial = f.epoch, f.serial
 	s.Whole = epoch != f.epoch || since > f.serial
 	for id, p := range f.last {
@@ -147,10 +156,10 @@ func (f *Feed) fill(s *state, epoch string, since uint64) {
 	}
 }
 
-// look compares the newest plan with the one last looked at.
-func (f *Feed) look() {
+// update compares the newest plan with the one before and records the changes.
+func (f *Feed) update() {
 	plan, serial := f.Plan()
-	if f.epoch == "" || len(f.gone) > mostGone {
+	if f.epoch == "" || len(f.gone) > maxGone {
 		f.epoch = strconv.FormatInt(time.Now().UnixNano(), 36)
 		f.last, f.changed, f.gone = nil, map[int64]uint64{}, map[int64]uint64{}
 	} else if serial == f.serial {
@@ -171,6 +180,8 @@ func (f *Feed) look() {
 	f.last, f.serial = plan, serial
 }
 
+// same reports whether the entries of two plans about a job are equal.
 func same(a, b *control.Planned) bool {
-	return a.Priority == b.Priority && a.Reason == b.Reason && a.Start.Equal(b.Start) && slices.Equal(a.Nodes, b.Nodes)
+	return a.Priority == b.Priority && a.Reason == b.Reason && a.Start.Equal(b.Start) &&
+		a.NodeCPUs == b.NodeCPUs && a.Outcomes == b.Outcomes && slices.Equal(a.Nodes, b.Nodes)
 }

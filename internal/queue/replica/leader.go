@@ -21,13 +21,14 @@ const (
 	leaderTimeout = 3 * time.Second
 	// maxPlanAge is how old the known plan may be before it is requested again.
 	maxPlanAge = 500 * time.Millisecond
-	// leaderRetry is how long a leader that did not answer is left alone. One that
-	// refuses at once is asked every time: another may have taken its place.
+	// leaderRetry is how long no request is sent after one timed out. After a request
+	// that failed at once, the next one is sent without a pause: another process may
+	// have become the leader.
 	leaderRetry = 10 * time.Second
 )
 
-// Leader is the leader as seen by a process that only reads. Safe for concurrent
-// use.
+// Leader is the leader as a reader sees it. Cluster, Link and Now must be set. Safe for
+// concurrent use.
 type Leader struct {
 	Cluster *control.Cluster
 	Link    *Link
@@ -39,10 +40,10 @@ type Leader struct {
 	current *catchUpCall // in progress
 	next    *catchUpCall // for callers that came after current had started
 	retryAt time.Time
-	skipped versions // versions that did not arrive: not waited for again
+	skipped versions // versions that did not arrive in time; nobody waits for them again
 }
 
-// knownPlan is the plan as far as the leader has sent it.
+// knownPlan is the newest plan that the leader has sent.
 type knownPlan struct {
 	epoch  string
 	serial uint64
@@ -58,7 +59,8 @@ type catchUpCall struct {
 	ok   bool
 }
 
-// Planned returns what the leader's plan says about a pending job.
+// Planned returns the part of the leader's plan about a pending job; ok is false if the
+// plan does not have the job, or no plan has arrived yet.
 func (l *Leader) Planned(id int64) (p control.Planned, ok bool) {
 	if k := l.plan.Load(); k != nil {
 		p, ok = k.jobs[id]
@@ -66,9 +68,10 @@ func (l *Leader) Planned(id int64) (p control.Planned, ok bool) {
 	return p, ok
 }
 
-// CatchUp asks the leader how far its stores are and waits until this process is as
-// far, so that a caller finds what it wrote a moment ago through the leader. If the
-// leader does not answer in time, the caller gets what is known here.
+// CatchUp waits until this process's stores have reached the versions of the leader's, so
+// that a caller finds what it wrote a moment ago through the leader. If the leader does
+// not respond in time, CatchUp returns nevertheless, and callers get the state of this
+// process.
 func (l *Leader) CatchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
@@ -100,8 +103,8 @@ func (l *Leader) Run(ctx context.Context) {
 	}
 }
 
-// join returns the next request to the leader for the caller to wait on; nil: the
-// leader is not asked now.
+// join returns the request to the leader for which the caller has to wait: one that is
+// sent after the call of join. It returns nil if no request is to be sent now.
 func (l *Leader) join() *catchUpCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +121,7 @@ func (l *Leader) join() *catchUpCall {
 	return l.next
 }
 
-// run sends the request, and then the next one for callers that came meanwhile.
+// run sends the request, and then the next one if callers wait for it.
 func (l *Leader) run(f *catchUpCall) {
 	for f != nil {
 		got, err := l.query()
@@ -134,7 +137,7 @@ func (l *Leader) run(f *catchUpCall) {
 	}
 }
 
-// query asks the leader once, for the plan as well when it is due.
+// query sends one request to the leader. It includes the plan if the known one is old.
 func (l *Leader) query() (versions, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaderTimeout)
 	defer cancel()
@@ -159,7 +162,7 @@ func (l *Leader) query() (versions, error) {
 	return s.Versions, nil
 }
 
-// fetch sends the request and decodes the answer.
+// fetch sends the request and decodes the response.
 func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 	c, base, err := l.Link.client(ctx)
 	if err != nil {
@@ -174,7 +177,7 @@ func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 		l.Link.forget()
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // read to its end, or given up
+	defer resp.Body.Close() //nolint:errcheck // the body has been read, or the request failed
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the leader at %s answers %s", base, resp.Status)
 	}
@@ -182,7 +185,7 @@ func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 	return s, json.NewDecoder(resp.Body).Decode(s)
 }
 
-// with returns the plan as it is after the leader's answer.
+// with returns the plan after the leader's response s was applied to k.
 func (k *knownPlan) with(s *state, now time.Time) *knownPlan {
 	n := &knownPlan{epoch: s.Epoch, serial: s.Serial, at: now, jobs: k.jobs}
 	if !s.Whole && len(s.Plan)+len(s.Gone) == 0 {
@@ -211,7 +214,7 @@ func (l *Leader) await(ctx context.Context, v versions) error {
 	c := l.Cluster
 	for _, s := range []struct {
 		await    func(context.Context, uint64) error
-		to, vain uint64
+		to, skip uint64
 	}{
 		{c.Jobs.Await, v.Jobs, skipped.Jobs},
 		{c.Nodes.Await, v.Nodes, skipped.Nodes},
@@ -222,7 +225,7 @@ func (l *Leader) await(ctx context.Context, v versions) error {
 		{c.QOS.Await, v.QOS, skipped.QOS},
 		{c.Settings.Await, v.Settings, skipped.Settings},
 	} {
-		if s.to <= s.vain {
+		if s.to <= s.skip {
 			continue
 		}
 		if err := s.await(ctx, s.to); err != nil {
@@ -232,8 +235,8 @@ func (l *Leader) await(ctx context.Context, v versions) error {
 	return nil
 }
 
-// skipVersions notes versions that did not arrive: a watch that was interrupted and
-// restarted skips what was deleted meanwhile.
+// skipVersions records versions that did not arrive in time. They may never arrive: a
+// watch that was interrupted misses the versions of objects that were deleted meanwhile.
 func (l *Leader) skipVersions(v versions) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

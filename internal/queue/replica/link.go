@@ -17,17 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Address is where the leader answers, and the authority of its certificate.
+// Address is the URL of the leader and the authority of its certificate.
 type Address struct {
 	URL string
 	CA  []byte // PEM
 }
 
-// Link is the connection with the leader. Safe for concurrent use.
+// Link is the connection to the leader. Find must be set. Safe for concurrent use.
 type Link struct {
-	// Find tells where the leader is now.
+	// Find returns the address of the present leader.
 	Find func(context.Context) (Address, error)
-	// Certificate is this process's own, which the leader knows a peer by.
+	// Certificate is this process's client certificate, by which the leader recognizes a
+	// peer.
 	Certificate tls.Certificate
 
 	mu        sync.Mutex
@@ -37,10 +38,11 @@ type Link struct {
 	transport *http.Transport
 }
 
-// foundFor is how long an address is taken as it was found.
+// foundFor is how long an address is used before Find is called again.
 const foundFor = 10 * time.Second
 
-// client gives the connections to the leader.
+// client returns a transport and the URL of the leader. It finds the leader if the address
+// is old.
 func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +51,7 @@ func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	}
 	a, err := l.Find(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("where the leader is: %w", err)
+		return nil, nil, fmt.Errorf("finding the leader: %w", err)
 	}
 	l.found = time.Now()
 	if l.transport != nil && a.URL == l.address.URL && slices.Equal(a.CA, l.address.CA) {
@@ -76,15 +78,15 @@ func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	return l.transport, l.base, nil
 }
 
-// forget makes the next request look for the leader again.
+// forget makes the next call of client find the leader again.
 func (l *Link) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.found = time.Time{}
 }
 
-// Forward has the leader answer, upgraded connections included. The caller's
-// name goes along in the headers by which it was authenticated here.
+// Forward has the leader serve the request, which may upgrade its connection. The request
+// keeps the headers with the caller's name by which the caller was authenticated here.
 func (l *Leader) Forward(w http.ResponseWriter, r *http.Request) {
 	transport, base, err := l.Link.client(r.Context())
 	if err != nil {
@@ -104,7 +106,7 @@ func (l *Leader) Forward(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// unavailable answers while there is no leader.
+// unavailable responds while there is no leader.
 func unavailable(w http.ResponseWriter, err error) {
 	body, merr := json.Marshal(&metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
@@ -118,11 +120,12 @@ func unavailable(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = w.Write(body) // nobody may be left to read it
+	_, _ = w.Write(body) // the caller may be gone
 }
 
-// Peers tells API roles by their certificate: one that the authority (PEM)
-// signed for the name host.
+// Peers returns a function that recognizes other API roles by their certificates: those
+// that the authority ca (PEM) signed for the name host. It recognizes none if ca has no
+// certificate.
 func Peers(ca []byte, host string) func([]*x509.Certificate) bool {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {

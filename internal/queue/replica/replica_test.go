@@ -14,9 +14,9 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// TestPlanFollows: whatever a plan becomes, a reader that asks has all of it,
-// be it told everything or only what has changed.
-func TestPlanFollows(t *testing.T) {
+// TestReadersHaveTheNewestPlan: a reader has the whole newest plan after each request,
+// whether it got all of it or only the changes.
+func TestReadersHaveTheNewestPlan(t *testing.T) {
 	at := time.Unix(1000, 0)
 	plans := []map[int64]control.Planned{
 		{},
@@ -47,10 +47,10 @@ func TestPlanFollows(t *testing.T) {
 			continue
 		}
 		if sometimes = ask(sometimes); !same(sometimes.jobs, p) {
-			t.Errorf("plan %d, asked for now and then: %v", i, sometimes.jobs)
+			t.Errorf("plan %d, requested now and then: %v", i, sometimes.jobs)
 		}
 		if late := ask(&knownPlan{epoch: "of another process", serial: 99}); !same(late.jobs, p) {
-			t.Errorf("plan %d, asked for anew: %v", i, late.jobs)
+			t.Errorf("plan %d, requested for the first time: %v", i, late.jobs)
 		}
 	}
 	if got := ask(always); len(got.jobs) != 1 {
@@ -58,11 +58,11 @@ func TestPlanFollows(t *testing.T) {
 	}
 }
 
-func TestOnlyPeersAreTold(t *testing.T) {
+func TestFeedRefusesOthersThanPeers(t *testing.T) {
 	f := &Feed{Cluster: fake.Cluster(interceptor.Funcs{}), Peer: func(*http.Request) error { return http.ErrNoCookie }}
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, Path, nil))
 	if w.Code != http.StatusUnauthorized {
-		t.Errorf("a stranger is answered %d: %s", w.Code, w.Body)
+		t.Errorf("the response to another process is %d: %s", w.Code, w.Body)
 	}
 }
