@@ -23,8 +23,8 @@ import (
 	"github.com/berth-hpc/berth/translate/array"
 )
 
-// ErrGone reports that a task cannot be split off, because it is not pending in its
-// array any more.
+// ErrGone means that a task cannot be split off, because it is no longer pending in its
+// array.
 var ErrGone = errors.New("the task is not waiting in its array any more")
 
 // atOnce limits the objects that are created at the same time.
@@ -36,7 +36,7 @@ const atOnce = 16
 const recordAfter = 64
 
 // Split makes the array's tasks with these indexes jobs of their own and returns them
-// as stored, in the same order. The last remaining task is the array's own job: the
+// as stored, in the same order; an index may be repeated. The last remaining task is the array's own job: the
 // last one to start, or the one from which others were split off before they start
 // (initial is nil), as in Slurm. If a task is not pending in the array, Split returns
 // ErrGone and splits off nothing.
@@ -60,11 +60,9 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 			return nil, ErrGone
 		}
 	}
-	split, own := indexes, []int32(nil)
-	if len(indexes) == len(rest) {
-		last := slices.Max(indexes)
-		split = slices.DeleteFunc(slices.Clone(indexes), func(i int32) bool { return i == last })
-		own = []int32{last}
+	split, own := slices.Compact(slices.Sorted(slices.Values(indexes))), []int32(nil)
+	if last := len(split) - 1; last >= 0 && len(split) == len(rest) {
+		split, own = split[:last], split[last:]
 	}
 	made, err := createAll(ctx, c, whole, split, initial)
 	if err != nil {
@@ -171,8 +169,8 @@ func create(
 	return createOrFind(ctx, c, whole, t)
 }
 
-// Components makes the further components of the heterogeneous job jobs of their own,
-// unless they are already.
+// Components creates the jobs of the further components of the heterogeneous job that do
+// not exist yet.
 func Components(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob) error {
 	have := map[string]bool{}
 	for _, b := range c.SplitOff(whole.Spec.JobID) {
@@ -190,7 +188,8 @@ func Components(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJo
 	return nil
 }
 
-// createOrFind creates the object t, split off whole, or finds it.
+// createOrFind creates the object t, which is split off whole, and returns it as stored. If
+// an object of that name exists and was split off whole, it returns that one.
 func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	if err := admit(ctx, c, t); err != nil {
 		return nil, err
@@ -262,9 +261,9 @@ func record(
 	}
 }
 
-// Forget must be called before the object of a task is deleted. It records in the array
-// that the task is not pending any more, and whether it failed, for jobs that depend on
-// the whole array.
+// Forget records in the array that the task is no longer pending, and whether it failed,
+// for jobs that depend on the whole array. Call it before the object of a task is
+// deleted. It does nothing if the array does not exist.
 func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) error {
 	id := task.Spec.Origin.JobID
 	unlock, err := c.LockArray(ctx, id)
