@@ -177,8 +177,10 @@ func TestSilentLeaderIsLeftAlone(t *testing.T) {
 		}
 		return f != nil
 	}
-	if !ask() || !ask() {
-		t.Error("a leader that refuses is left alone")
+	for range 2 {
+		if !ask() {
+			t.Error("a leader that refuses is left alone")
+		}
 	}
 	failure = fmt.Errorf("no response: %w", context.DeadlineExceeded)
 	if !ask() {

@@ -128,11 +128,13 @@ func TestTheLeaderIsFoundAgainAfterAnError(t *testing.T) {
 func TestBadAddresses(t *testing.T) {
 	good := serve(t, func(http.ResponseWriter, *http.Request) {})
 	for name, find := range map[string]func() (Address, error){
-		"no leader":        func() (Address, error) { return Address{}, errors.New("no lease") },
-		"no URL":           func() (Address, error) { return Address{URL: "https://%zz", CA: good.CA}, nil },
-		"no authority":     func() (Address, error) { return Address{URL: good.URL}, nil },
-		"a bad authority":  func() (Address, error) { return Address{URL: good.URL, CA: []byte("x")}, nil },
-		"another's server": func() (Address, error) { return Address{URL: good.URL, CA: newCertificate(t, nil, "", time.Now().Add(time.Hour)).pem()}, nil },
+		"no leader":       func() (Address, error) { return Address{}, errors.New("no lease") },
+		"no URL":          func() (Address, error) { return Address{URL: "https://%zz", CA: good.CA}, nil },
+		"no authority":    func() (Address, error) { return Address{URL: good.URL}, nil },
+		"a bad authority": func() (Address, error) { return Address{URL: good.URL, CA: []byte("x")}, nil },
+		"another's server": func() (Address, error) {
+			return Address{URL: good.URL, CA: newCertificate(t, nil, "", time.Now().Add(time.Hour)).pem()}, nil
+		},
 	} {
 		now := time.Unix(1000, 0)
 		reader := newReader(good, &now)
