@@ -94,7 +94,7 @@ func (b *bounded) negativeCounts(t *testing.T) {
 		members object
 		want    string
 	}{
-		"licences": {object{"licenses": []object{{"name": "matlab", "count": -1000}}}, "Invalid license specification"},
+		"licenses": {object{"licenses": []object{{"name": "matlab", "count": -1000}}}, "Invalid license specification"},
 		"GRES":     {object{"shape": object{"gres": []object{{"name": "gpu", "count": -4, "per": "node"}}}}, "Invalid generic resource (gres) specification"},
 		"CPUs":     {object{"shape": object{"cpusPerTask": -5}}, "More processors requested than permitted"},
 		"nodes":    {object{"shape": object{"minNodes": -3}}, "Node count specification invalid"},

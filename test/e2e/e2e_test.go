@@ -204,7 +204,7 @@ func TestScripts(t *testing.T) {
 }
 
 // TestPolicies has scripts that take nodes away from others, on a cluster of
-// its own: drained nodes, reservations, licences, preemption.
+// its own: drained nodes, reservations, licenses, preemption.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	start(t, "--slurm-conf", "testdata/policy/slurm.conf").inTurn(t, "testdata/policy")

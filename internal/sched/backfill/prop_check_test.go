@@ -66,7 +66,7 @@ func checkKept(t *rapid.T, s *Snapshot, started int) {
 				}
 			}
 			if outside && b.Start <= s.Now && free < l.Total-inside {
-				t.Fatalf("%d of licence %s are free, reservation %s keeps %d", free, l.Name, b.Name, l.Total-inside)
+				t.Fatalf("%d of license %s are free, reservation %s keeps %d", free, l.Name, b.Name, l.Total-inside)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func checkHeld(t *rapid.T, s *Snapshot) {
 			}
 		}
 		if held > l.Total {
-			t.Fatalf("%d of %d licences %s are held", held, l.Total, l.Name)
+			t.Fatalf("%d of %d licenses %s are held", held, l.Total, l.Name)
 		}
 	}
 }

@@ -29,7 +29,7 @@ var Promises = []Promise{
 	{"no CPU is shared", noCPUShared},
 	{"no GPU is shared", noGPUShared},
 	{"no node is overcommitted", noNodeOvercommitted},
-	{"licences suffice", licensesSuffice},
+	{"licenses suffice", licensesSuffice},
 	{"time limits hold", limitsHold},
 	{"ids are unique and increase", idsIncrease},
 	{"nothing is stuck", nothingStuck},

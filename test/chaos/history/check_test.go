@@ -244,8 +244,8 @@ var cases = []struct {
 	{"no node is overcommitted", true, two(together, job(0, func(j *Job) { j.CPUs = 3 }))},
 	{"no node is overcommitted", true, two(func(h *History) { h.Marks[0].Node = "n9" })},
 
-	{"licences suffice", false, two(licensed)},
-	{"licences suffice", true, two(licensed, together)},
+	{"licenses suffice", false, two(licensed)},
+	{"licenses suffice", true, two(licensed, together)},
 
 	{"time limits hold", false, two(limited, marks(ran(1, 0, 2, 70)))},
 	{"time limits hold", true, two(limited, marks(ran(1, 0, 2, 80)))},

@@ -168,7 +168,7 @@ func licensesSuffice(h *History, report func(string, ...any)) {
 			}
 			return 0
 		}, total, func(n int64, at time.Time) {
-			report("%d jobs with the licence %s ran at %v, of %d that may", n, name, stamp(at), total)
+			report("%d jobs with the license %s ran at %v, of %d that may", n, name, stamp(at), total)
 		})
 	}
 }
