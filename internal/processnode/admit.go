@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/berth-hpc/berth/internal/processnode/identity"
 )
 
 // refusal is the reason and message with which a node rejects a pod that was bound to it.
@@ -27,7 +29,7 @@ func (m *manager) admit(p *pod) *refusal {
 			add(used, requests(other.spec))
 		}
 	}
-	capacity := p.node.capacity()
+	capacity := p.node.Capacity()
 	if most := capacity[corev1.ResourcePods]; pods > most.Value() {
 		return &refusal{
 			"OutOfpods",
@@ -67,7 +69,7 @@ func (m *manager) checkSupported(p *pod) *refusal {
 					c.Name),
 			}
 		}
-		if _, err := identify(p.spec, c, m.iso.Root); err != nil {
+		if _, err := identity.Of(p.spec, c, m.iso.Root); err != nil {
 			return &refusal{"CreateContainerConfigError", err.Error()}
 		}
 	}

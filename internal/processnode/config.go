@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
+	"github.com/berth-hpc/berth/internal/processnode/registration"
 )
 
 // HostImage is the only image of process nodes: the machine's own root file system.
@@ -58,22 +59,7 @@ type Config struct {
 }
 
 // NodeConfig is one node.
-type NodeConfig struct {
-	Name string
-	// CPUs and Memory (bytes) are both capacity and allocatable. Several nodes may
-	// offer the same CPUs.
-	CPUs   int64
-	Memory int64
-	// Disk is the local disk in bytes; 0: unknown, so that every pod has enough.
-	Disk int64
-	// Pods is the maximum number of pods at a time; 0: 110.
-	Pods int64
-	// Extended are extended resources by name, such as gres.berth.hpc/gpu.
-	Extended map[string]int64
-	// Labels and Annotations are set on the Node; other existing ones are kept.
-	Labels      map[string]string
-	Annotations map[string]string
-}
+type NodeConfig = registration.Node
 
 func (c *Config) validate() error {
 	switch {

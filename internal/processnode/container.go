@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/identity"
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
@@ -51,7 +52,7 @@ type running struct {
 	group   *cgroups.Group
 	streams *streams
 	env     []string
-	id      identity
+	id      identity.Identity
 	stop    chan string // receives the reason when a probe kills it
 }
 

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/processnode/podenv"
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
+	"github.com/berth-hpc/berth/internal/processnode/volume"
 )
 
 const (
@@ -33,10 +35,10 @@ type pod struct {
 	spec     *corev1.Pod // as received first
 	dir      string
 	hostname string
-	facts    podFacts
+	facts    podenv.Facts
 	refusal  *refusal
-	net      *podnet.Pod       // set by setUp
-	volumes  map[string]volume // used by run's goroutine, then read-only
+	net      *podnet.Pod // set by setUp
+	volumes  *volume.Set
 
 	// ctx ends with the pod's processes.
 	ctx    context.Context
@@ -71,16 +73,19 @@ type pod struct {
 func (m *manager) newPod(spec *corev1.Pod, node *NodeConfig) *pod {
 	p := &pod{
 		m: m, node: node, spec: spec,
-		dir:     filepath.Join(m.podsDir(), string(spec.UID)),
-		volumes: map[string]volume{},
-		done:    make(chan struct{}), dirty: make(chan struct{}, 1),
+		dir:  filepath.Join(m.podsDir(), string(spec.UID)),
+		done: make(chan struct{}), dirty: make(chan struct{}, 1),
 		stopping: make(chan struct{}), killed: make(chan struct{}),
 		changes:   map[corev1.PodConditionType]corev1.PodCondition{},
 		startTime: metav1.Now(),
 	}
 	p.ctx, p.cancel = context.WithCancel(m.api)
 	p.hostname = hostnameOf(spec)
-	p.facts = podFacts{pod: spec, hostIP: m.hostIP, objects: m.objects, node: node}
+	p.facts = podenv.Facts{Pod: spec, HostIP: m.hostIP, Objects: m.objects, Capacity: node.Capacity()}
+	p.volumes = &volume.Set{
+		Pod: spec, Dir: p.volumesDir(), Memory: p.memoryDir(), Root: m.iso.Root, Facts: &p.facts, Client: m.cfg.Client,
+		Hosts: p.hostsFile, Later: p.later, Log: m.log,
+	}
 	for i := range spec.Spec.InitContainers {
 		p.inits = append(p.inits, newContainer(p, &spec.Spec.InitContainers[i], true))
 	}
@@ -104,6 +109,16 @@ func hostnameOf(spec *corev1.Pod) string {
 		name = strings.TrimRight(name[:63], "-.")
 	}
 	return name
+}
+
+func (p *pod) volumesDir() string { return filepath.Join(p.dir, "volumes") }
+
+// memoryDir returns the pod's directory in memory, or "" if there is none.
+func (p *pod) memoryDir() string {
+	if p.m.shm == "" {
+		return ""
+	}
+	return filepath.Join(p.m.shm, string(p.spec.UID))
 }
 
 func (p *pod) allContainers() []*corev1.Container {
@@ -178,9 +193,9 @@ func (p *pod) initialize() bool {
 // setUp creates network and volumes. It retries after errors until it succeeds, and reports
 // false if the pod was stopped before.
 func (p *pod) setUp() bool {
-	err := private(p.dir)
+	err := volume.Private(p.dir)
 	if err == nil {
-		err = os.MkdirAll(filepath.Join(p.dir, "volumes"), 0o711)
+		err = os.MkdirAll(p.volumesDir(), 0o711)
 	}
 	if err != nil {
 		p.fail("FailedCreatePodSandBox", err.Error())
@@ -189,7 +204,7 @@ func (p *pod) setUp() bool {
 	for lastError := ""; ; {
 		err := p.attach()
 		if err == nil {
-			err = p.prepareVolumes(p.ctx)
+			err = p.volumes.Prepare(p.ctx)
 		}
 		if err == nil {
 			return !p.isStopped()
@@ -219,7 +234,7 @@ func (p *pod) attach() error {
 	}
 	p.mu.Lock()
 	p.net = net
-	p.facts.podIP = net.Address.String()
+	p.facts.PodIP = net.Address.String()
 	p.mu.Unlock()
 	return nil
 }
@@ -240,9 +255,9 @@ func (p *pod) tearDown() {
 	if p.net != nil {
 		p.net.Close()
 	}
-	_ = os.RemoveAll(filepath.Join(p.dir, "volumes"))
-	if p.m.shm != "" {
-		_ = os.RemoveAll(filepath.Join(p.m.shm, string(p.spec.UID)))
+	_ = os.RemoveAll(p.volumesDir())
+	if dir := p.memoryDir(); dir != "" {
+		_ = os.RemoveAll(dir)
 	}
 	p.over.Store(true)
 }

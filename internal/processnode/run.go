@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/podenv"
+	"github.com/berth-hpc/berth/internal/processnode/registration"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
@@ -35,7 +37,7 @@ type manager struct {
 	nodes    map[string]*NodeConfig
 	iso      task.Isolation
 	cgroups  *cgroups.Manager // nil: none
-	objects  *objects
+	objects  *podenv.Objects
 	recorder record.EventRecorder
 	hostIP   string
 	port     int32
@@ -53,7 +55,7 @@ type manager struct {
 
 func run(ctx context.Context, cfg *Config) error {
 	m := &manager{
-		cfg: cfg, nodes: map[string]*NodeConfig{}, pods: map[types.UID]*pod{}, objects: newObjects(cfg.Client),
+		cfg: cfg, nodes: map[string]*NodeConfig{}, pods: map[types.UID]*pod{}, objects: podenv.NewObjects(cfg.Client),
 	}
 	for i := range cfg.Nodes {
 		m.nodes[cfg.Nodes[i].Name] = &cfg.Nodes[i]
@@ -206,7 +208,10 @@ func (m *manager) informer() cache.SharedIndexInformer {
 
 // registerAll registers the nodes, a few at a time.
 func (m *manager) registerAll(ctx context.Context) error {
-	if err := m.removeOldNodes(ctx); err != nil {
+	registrar := &registration.Registrar{
+		Client: m.cfg.Client, Owner: m.owner, HostIP: m.hostIP, Port: m.port, Log: m.log,
+	}
+	if err := registrar.RemoveOthers(ctx, m.nodes); err != nil {
 		return err
 	}
 	const atOnce = 8
@@ -215,11 +220,11 @@ func (m *manager) registerAll(ctx context.Context) error {
 	for _, n := range m.nodes {
 		m.wait.Go(func() {
 			slots <- struct{}{}
-			node, err := m.register(ctx, n)
+			node, err := registrar.Register(ctx, n)
 			<-slots
 			errs <- err
 			if err == nil {
-				m.heartbeat(ctx, n, node)
+				registrar.Heartbeat(ctx, n, node)
 			}
 		})
 	}

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/identity"
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
+	"github.com/berth-hpc/berth/internal/processnode/podenv"
 	"github.com/berth-hpc/berth/internal/processnode/shim"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -22,11 +25,11 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // other error ends this run of the container.
 func (c *container) start() (*running, error) {
 	p := c.p
-	id, err := identify(p.spec, c.spec, p.m.iso.Root)
+	id, err := identity.Of(p.spec, c.spec, p.m.iso.Root)
 	if err != nil {
 		return nil, &configError{err}
 	}
-	env, values, err := p.facts.environment(p.ctx, c.spec, c.baseEnv(id))
+	env, values, err := p.facts.Environment(p.ctx, c.spec, c.baseEnv(id))
 	if err != nil {
 		return nil, &configError{err}
 	}
@@ -71,19 +74,40 @@ func (c *container) start() (*running, error) {
 	return r, nil
 }
 
+// mounts returns the mounts of a container: its volumes and the files with the names of
+// hosts and name servers. values expand subPathExpr.
+func (p *pod) mounts(c *corev1.Container, id identity.Identity, values map[string]string) ([]shim.Mount, error) {
+	mounts, err := p.volumes.Mounts(c, id, values)
+	if err != nil {
+		return nil, err
+	}
+	isHosts := func(m shim.Mount) bool { return filepath.Clean(m.Target) == "/etc/hosts" }
+	if !p.spec.Spec.HostNetwork && !slices.ContainsFunc(mounts, isHosts) {
+		file := filepath.Join(p.dir, "hosts")
+		if err := os.WriteFile(file, []byte(p.hostsFile()), 0o644); err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, shim.Mount{Source: file, Target: "/etc/hosts"})
+	}
+	if source := resolvConf(os.ReadFile); p.net.Namespace() != nil && source != "" {
+		mounts = append(mounts, shim.Mount{Source: source, Target: "/etc/resolv.conf", ReadOnly: true})
+	}
+	return mounts, nil
+}
+
 // shimSpec returns the parts of the shim's Spec that all processes of the container share.
-func (c *container) shimSpec(id identity, env []string, values map[string]string) shim.Spec {
+func (c *container) shimSpec(id identity.Identity, env []string, values map[string]string) shim.Spec {
 	argv := make([]string, 0, len(c.spec.Command)+len(c.spec.Args))
 	for _, a := range c.spec.Command {
-		argv = append(argv, expand(a, values))
+		argv = append(argv, podenv.Expand(a, values))
 	}
 	for _, a := range c.spec.Args {
-		argv = append(argv, expand(a, values))
+		argv = append(argv, podenv.Expand(a, values))
 	}
 	spec := shim.Spec{
 		Argv: argv, Env: env, Dir: c.spec.WorkingDir,
-		SetIDs: c.p.m.iso.Root, UID: id.uid, GID: id.gid, Groups: id.groups,
-		Bounding: bounding(c.spec.SecurityContext),
+		SetIDs: c.p.m.iso.Root, UID: id.UID, GID: id.GID, Groups: id.Groups,
+		Bounding: identity.Bounding(c.spec.SecurityContext),
 	}
 	if sc := c.spec.SecurityContext; sc != nil {
 		spec.NoNewPrivs = sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation
@@ -93,11 +117,11 @@ func (c *container) shimSpec(id identity, env []string, values map[string]string
 }
 
 // baseEnv returns the variables of every container, which its own variables override.
-func (c *container) baseEnv(id identity) []corev1.EnvVar {
+func (c *container) baseEnv(id identity.Identity) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "PATH", Value: defaultPath},
 		{Name: "HOSTNAME", Value: c.p.hostname},
-		{Name: "HOME", Value: id.home},
+		{Name: "HOME", Value: id.Home},
 		// The CPU numbers of a node are fictitious.
 		{Name: wire.EnvCPUBind, Value: "none"},
 	}
@@ -152,7 +176,7 @@ func (p *pod) sharedMemory() (string, error) {
 	if p.m.shm == "" {
 		return "", nil
 	}
-	own, err := p.memoryDir()
+	own, err := p.volumes.MemoryDir()
 	if err != nil {
 		return "", err
 	}

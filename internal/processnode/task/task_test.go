@@ -208,7 +208,7 @@ func TestExecJoinsTheContainer(t *testing.T) {
 	}
 	defer r.Close()
 	e, err := task.Exec(Options{
-		Spec:   shim.Spec{Argv: []string{"sh", "-c", `hostname; ls -d /only/here; cat /proc/1/comm; ls /proc/self/fd | wc -l; exit 5`}, Env: []string{"PATH=/usr/bin:/bin"}},
+		Spec:   shim.Spec{Argv: []string{"sh", "-c", `until [ "$(cat /proc/1/comm)" = sleep ]; do :; done; hostname; ls -d /only/here; cat /proc/1/comm; ls /proc/self/fd | wc -l; exit 5`}, Env: []string{"PATH=/usr/bin:/bin"}},
 		Stdout: w, Stderr: w,
 	})
 	w.Close()

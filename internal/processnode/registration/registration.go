@@ -1,4 +1,6 @@
-package processnode
+// Package registration creates the Node objects of process nodes, and renews their leases
+// and statuses.
+package registration
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -32,10 +36,40 @@ const (
 )
 
 // labelOwner is the label of Nodes with the id of the state directory of their process
-// nodes (see owner), by which Nodes that are no longer needed are found.
+// nodes (Registrar.Owner), by which Nodes that are no longer needed are found.
 const labelOwner = "berth.hpc/process-node"
 
-func (n *NodeConfig) capacity() corev1.ResourceList {
+// Node is the configuration of one process node.
+type Node struct {
+	Name string
+	// CPUs and Memory (bytes) are both capacity and allocatable. Several nodes may
+	// offer the same CPUs.
+	CPUs   int64
+	Memory int64
+	// Disk is the local disk in bytes; 0: unknown, so that every pod has enough.
+	Disk int64
+	// Pods is the maximum number of pods at a time; 0: 110.
+	Pods int64
+	// Extended are extended resources by name, such as gres.berth.hpc/gpu.
+	Extended map[string]int64
+	// Labels and Annotations are set on the Node; other existing ones are kept.
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// Registrar registers nodes. All fields are needed.
+type Registrar struct {
+	Client kubernetes.Interface
+	// Owner identifies the process nodes that belong together.
+	Owner string
+	// HostIP and Port are the address of the kubelet API.
+	HostIP string
+	Port   int32
+	Log    func(format string, args ...any)
+}
+
+// Capacity returns the node's resources.
+func (n *Node) Capacity() corev1.ResourceList {
 	pods := n.Pods
 	if pods == 0 {
 		pods = defaultPods
@@ -55,7 +89,7 @@ func (n *NodeConfig) capacity() corev1.ResourceList {
 }
 
 // object returns the desired Node.
-func (n *NodeConfig) object(owner, hostIP string, port int32) *corev1.Node {
+func (n *Node) object(owner, hostIP string, port int32) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   n.Name,
 		corev1.LabelOSStable:   "linux",
@@ -67,8 +101,8 @@ func (n *NodeConfig) object(owner, hostIP string, port int32) *corev1.Node {
 	maps.Copy(notes, n.Annotations)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: notes}}
 	node.Status = corev1.NodeStatus{
-		Capacity:    n.capacity(),
-		Allocatable: n.capacity(),
+		Capacity:    n.Capacity(),
+		Allocatable: n.Capacity(),
 		Addresses: []corev1.NodeAddress{
 			{Type: corev1.NodeInternalIP, Address: hostIP},
 			{Type: corev1.NodeHostName, Address: n.Name},
@@ -123,22 +157,22 @@ func nodeConditions(now metav1.Time) []corev1.NodeCondition {
 	}
 }
 
-// register creates the Node or updates an existing one, whose other labels and annotations
+// Register creates the Node or updates an existing one, whose other labels and annotations
 // and spec.unschedulable are kept.
-func (m *manager) register(ctx context.Context, n *NodeConfig) (*corev1.Node, error) {
-	want := n.object(m.owner, m.hostIP, m.port)
-	nodes := m.cfg.Client.CoreV1().Nodes()
+func (r *Registrar) Register(ctx context.Context, n *Node) (*corev1.Node, error) {
+	want := n.object(r.Owner, r.HostIP, r.Port)
+	nodes := r.Client.CoreV1().Nodes()
 	node, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		node, err = m.relabel(ctx, want)
+		node, err = r.relabel(ctx, want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("register node %s: %w", n.Name, err)
 	}
-	if err := m.postNode(ctx, n, node); err != nil {
+	if err := r.postStatus(ctx, n, node); err != nil {
 		return nil, fmt.Errorf("status of node %s: %w", n.Name, err)
 	}
-	if err := m.untaint(ctx, node); err != nil {
+	if err := r.untaint(ctx, node); err != nil {
 		return nil, fmt.Errorf("taints of node %s: %w", n.Name, err)
 	}
 	return node, nil
@@ -146,8 +180,8 @@ func (m *manager) register(ctx context.Context, n *NodeConfig) (*corev1.Node, er
 
 // relabel updates the labels and annotations of an existing Node. It removes the labels of
 // features that the node no longer has, and keeps those of other owners.
-func (m *manager) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
-	nodes := m.cfg.Client.CoreV1().Nodes()
+func (r *Registrar) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
+	nodes := r.Client.CoreV1().Nodes()
 	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -169,16 +203,16 @@ func (m *manager) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node,
 	return nodes.Patch(ctx, want.Name, types.MergePatchType, data, metav1.PatchOptions{})
 }
 
-// removeOldNodes removes Nodes of a previous Run that this one does not have.
-func (m *manager) removeOldNodes(ctx context.Context) error {
-	nodes := m.cfg.Client.CoreV1().Nodes()
-	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + m.owner})
+// RemoveOthers removes the Nodes of the owner that are not among those to keep.
+func (r *Registrar) RemoveOthers(ctx context.Context, keep map[string]*Node) error {
+	nodes := r.Client.CoreV1().Nodes()
+	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + r.Owner})
 	if err != nil {
 		return err
 	}
 	for i := range list.Items {
 		name := list.Items[i].Name
-		if _, wanted := m.nodes[name]; wanted {
+		if _, wanted := keep[name]; wanted {
 			continue
 		}
 		if err := nodes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -191,7 +225,7 @@ func (m *manager) removeOldNodes(ctx context.Context) error {
 // untaint removes the not-ready taint, with which admission creates nodes, and the
 // unreachable taint, which the node-lifecycle controller has added while the cluster was
 // down. The node is ready without waiting for that controller.
-func (m *manager) untaint(ctx context.Context, node *corev1.Node) error {
+func (r *Registrar) untaint(ctx context.Context, node *corev1.Node) error {
 	keep := []corev1.Taint{}
 	for _, t := range node.Spec.Taints {
 		if t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
@@ -205,13 +239,13 @@ func (m *manager) untaint(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.cfg.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, data, metav1.PatchOptions{})
+	_, err = r.Client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, data, metav1.PatchOptions{})
 	return err
 }
 
-// postNode writes the node's status. Conditions keep the time of their last transition.
-func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node) error {
-	status := n.object(m.owner, m.hostIP, m.port).Status
+// postStatus writes the node's status. Conditions keep the time of their last transition.
+func (r *Registrar) postStatus(ctx context.Context, n *Node, have *corev1.Node) error {
+	status := n.object(r.Owner, r.HostIP, r.Port).Status
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		for _, old := range have.Status.Conditions {
@@ -242,21 +276,23 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 	if data, err = json.Marshal(patch); err != nil {
 		return err
 	}
-	_, err = m.cfg.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data,
+	_, err = r.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data,
 		metav1.PatchOptions{}, "status")
 	return err
 }
 
-// heartbeat renews the node's lease, and its status every statusInterval, until ctx ends.
-func (m *manager) heartbeat(ctx context.Context, n *NodeConfig, node *corev1.Node) {
+// Heartbeat renews the node's lease, and its status every statusInterval, until ctx ends.
+func (r *Registrar) Heartbeat(ctx context.Context, n *Node, node *corev1.Node) {
 	own := func(l *coordination.Lease) error {
 		l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 		l.Spec.HolderIdentity = ptr.To(node.Name)
 		return nil
 	}
-	c := lease.NewController(clock.RealClock{}, m.cfg.Client, n.Name, leaseSeconds, nil, leaseRenewal, n.Name,
+	c := lease.NewController(clock.RealClock{}, r.Client, n.Name, leaseSeconds, nil, leaseRenewal, n.Name,
 		corev1.NamespaceNodeLease, own)
-	m.wait.Go(func() { c.Run(ctx) })
+	var renewal sync.WaitGroup
+	renewal.Go(func() { c.Run(ctx) })
+	defer renewal.Wait()
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()
 	for {
@@ -265,15 +301,15 @@ func (m *manager) heartbeat(ctx context.Context, n *NodeConfig, node *corev1.Nod
 			return
 		case <-tick.C:
 		}
-		have, err := m.cfg.Client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		have, err := r.Client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			have, err = m.register(ctx, n)
+			have, err = r.Register(ctx, n)
 		}
 		if err == nil {
-			err = m.postNode(ctx, n, have)
+			err = r.postStatus(ctx, n, have)
 		}
 		if err != nil && ctx.Err() == nil {
-			m.log("node %s: %v", n.Name, err)
+			r.Log("node %s: %v", n.Name, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package processnode
+package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,16 +33,21 @@ func TestRenewalIsRetried(t *testing.T) {
 				Token: fmt.Sprint("token ", requests), ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Hour)),
 			}}, nil
 		})
-		m := &manager{cfg: &Config{Client: client, Dir: t.TempDir()}, api: t.Context()}
 		v := corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: []corev1.VolumeProjection{
 				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 			},
 		}}}
-		p := m.newPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}, &NodeConfig{})
-		defer p.cancel()
 		dir := t.TempDir()
-		if err := p.fillVolume(p.ctx, &v, dir); err != nil {
+		vs := &Set{
+			Pod:    &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}},
+			Client: client,
+			Later:  func(d time.Duration, f func()) { time.AfterFunc(d, f) },
+			Log:    t.Logf,
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := vs.fill(ctx, &v, dir); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(58 * time.Minute) // of the fake clock; the first renewal is due after 48 minutes

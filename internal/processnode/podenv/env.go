@@ -1,4 +1,6 @@
-package processnode
+// Package podenv determines the environment of containers: it evaluates references to
+// ConfigMaps, Secrets, fields of the pod and resources, and expands $(VAR).
+package podenv
 
 import (
 	"context"
@@ -10,28 +12,29 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// podFacts are the values of fields of a pod on the node that runs it.
-type podFacts struct {
-	pod     *corev1.Pod
-	podIP   string
-	hostIP  string
-	objects objectReader
-	node    *NodeConfig
+// Facts are the values of fields of a pod on the node that runs it.
+type Facts struct {
+	Pod      *corev1.Pod
+	PodIP    string
+	HostIP   string
+	Objects  ObjectReader
+	Capacity corev1.ResourceList // of the node
 }
 
-// objectReader reads ConfigMaps and Secrets of a namespace.
-type objectReader interface {
+// ObjectReader reads ConfigMaps and Secrets of a namespace.
+type ObjectReader interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 }
 
-// environment returns a container's environment as ordered KEY=value entries, with
+// Environment returns a container's environment as ordered KEY=value entries, with
 // references of the form $(VAR) expanded. The variables of base come first and may be
 // overridden.
-func (f *podFacts) environment(
+func (f *Facts) Environment(
 	ctx context.Context, c *corev1.Container, base []corev1.EnvVar,
 ) ([]string, map[string]string, error) {
 	values := map[string]string{}
@@ -55,7 +58,7 @@ func (f *podFacts) environment(
 		}
 	}
 	for _, e := range c.Env {
-		v := expand(e.Value, values)
+		v := Expand(e.Value, values)
 		if e.ValueFrom != nil {
 			var ok bool
 			var err error
@@ -74,18 +77,18 @@ func (f *podFacts) environment(
 	return env, values, nil
 }
 
-func (f *podFacts) envFrom(ctx context.Context, from *corev1.EnvFromSource) (map[string]string, error) {
+func (f *Facts) envFrom(ctx context.Context, from *corev1.EnvFromSource) (map[string]string, error) {
 	if r := from.ConfigMapRef; r != nil {
-		m, err := f.objects.ConfigMap(ctx, f.pod.Namespace, r.Name)
+		m, err := f.Objects.ConfigMap(ctx, f.Pod.Namespace, r.Name)
 		if err != nil {
-			return nil, optionally(r.Optional, err)
+			return nil, Optionally(r.Optional, err)
 		}
 		return m.Data, nil
 	}
 	if r := from.SecretRef; r != nil {
-		s, err := f.objects.Secret(ctx, f.pod.Namespace, r.Name)
+		s, err := f.Objects.Secret(ctx, f.Pod.Namespace, r.Name)
 		if err != nil {
-			return nil, optionally(r.Optional, err)
+			return nil, Optionally(r.Optional, err)
 		}
 		data := map[string]string{}
 		for k, v := range s.Data {
@@ -96,36 +99,36 @@ func (f *podFacts) envFrom(ctx context.Context, from *corev1.EnvFromSource) (map
 	return nil, nil
 }
 
-// optionally returns nil for a missing object that is optional.
-func optionally(optional *bool, err error) error {
-	if optional != nil && *optional && isMissing(err) {
+// Optionally returns nil for a missing object that is optional.
+func Optionally(optional *bool, err error) error {
+	if optional != nil && *optional && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
 // envValue returns the value of a source, or false if it is optional and missing.
-func (f *podFacts) envValue(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
+func (f *Facts) envValue(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource) (string, bool, error) {
 	switch {
 	case from.FieldRef != nil:
-		v, err := f.field(from.FieldRef.FieldPath)
+		v, err := f.Field(from.FieldRef.FieldPath)
 		return v, true, err
 	case from.ResourceFieldRef != nil:
-		v, err := f.resource(from.ResourceFieldRef, c)
+		v, err := f.Resource(from.ResourceFieldRef, c)
 		return v, true, err
 	case from.ConfigMapKeyRef != nil:
 		r := from.ConfigMapKeyRef
-		m, err := f.objects.ConfigMap(ctx, f.pod.Namespace, r.Name)
+		m, err := f.Objects.ConfigMap(ctx, f.Pod.Namespace, r.Name)
 		if err != nil {
-			return "", false, optionally(r.Optional, err)
+			return "", false, Optionally(r.Optional, err)
 		}
 		v, ok := m.Data[r.Key]
 		return v, ok, missingKey(ok, r.Optional, "ConfigMap", r.Name, r.Key)
 	case from.SecretKeyRef != nil:
 		r := from.SecretKeyRef
-		s, err := f.objects.Secret(ctx, f.pod.Namespace, r.Name)
+		s, err := f.Objects.Secret(ctx, f.Pod.Namespace, r.Name)
 		if err != nil {
-			return "", false, optionally(r.Optional, err)
+			return "", false, Optionally(r.Optional, err)
 		}
 		v, ok := s.Data[r.Key]
 		return string(v), ok, missingKey(ok, r.Optional, "Secret", r.Name, r.Key)
@@ -140,35 +143,35 @@ func missingKey(found bool, optional *bool, kind, name, key string) error {
 	return fmt.Errorf("%s %s has no key %s", kind, name, key)
 }
 
-// field returns the text of a fieldRef path of the downward API.
-func (f *podFacts) field(path string) (string, error) {
+// Field returns the text of a fieldRef path of the downward API.
+func (f *Facts) Field(path string) (string, error) {
 	if name, key, ok := subscript(path); ok {
 		switch name {
 		case "metadata.annotations":
-			return f.pod.Annotations[key], nil
+			return f.Pod.Annotations[key], nil
 		case "metadata.labels":
-			return f.pod.Labels[key], nil
+			return f.Pod.Labels[key], nil
 		}
 	}
 	switch path {
 	case "metadata.name":
-		return f.pod.Name, nil
+		return f.Pod.Name, nil
 	case "metadata.namespace":
-		return f.pod.Namespace, nil
+		return f.Pod.Namespace, nil
 	case "metadata.uid":
-		return string(f.pod.UID), nil
+		return string(f.Pod.UID), nil
 	case "metadata.annotations":
-		return quoted(f.pod.Annotations), nil
+		return quoted(f.Pod.Annotations), nil
 	case "metadata.labels":
-		return quoted(f.pod.Labels), nil
+		return quoted(f.Pod.Labels), nil
 	case "spec.nodeName":
-		return f.pod.Spec.NodeName, nil
+		return f.Pod.Spec.NodeName, nil
 	case "spec.serviceAccountName":
-		return f.pod.Spec.ServiceAccountName, nil
+		return f.Pod.Spec.ServiceAccountName, nil
 	case "status.hostIP", "status.hostIPs":
-		return f.hostIP, nil
+		return f.HostIP, nil
 	case "status.podIP", "status.podIPs":
-		return f.podIP, nil
+		return f.PodIP, nil
 	}
 	return "", fmt.Errorf("process nodes do not support the field %s", path)
 }
@@ -192,14 +195,14 @@ func quoted(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resource returns the value of a resourceFieldRef, or the node's capacity for a limit that
+// Resource returns the value of a resourceFieldRef, or the node's capacity for a limit that
 // is not set.
-func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container) (string, error) {
+func (f *Facts) Resource(r *corev1.ResourceFieldSelector, c *corev1.Container) (string, error) {
 	if r.ContainerName != "" && (c == nil || c.Name != r.ContainerName) {
 		c = nil
-		for i := range f.pod.Spec.Containers {
-			if f.pod.Spec.Containers[i].Name == r.ContainerName {
-				c = &f.pod.Spec.Containers[i]
+		for i := range f.Pod.Spec.Containers {
+			if f.Pod.Spec.Containers[i].Name == r.ContainerName {
+				c = &f.Pod.Spec.Containers[i]
 			}
 		}
 	}
@@ -213,7 +216,7 @@ func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container
 	}
 	q, found := list[corev1.ResourceName(name)]
 	if !found && kind == "limits" {
-		q = f.node.capacity()[corev1.ResourceName(name)]
+		q = f.Capacity[corev1.ResourceName(name)]
 	}
 	divisor := r.Divisor
 	if divisor.IsZero() {
@@ -227,9 +230,9 @@ func (f *podFacts) resource(r *corev1.ResourceFieldSelector, c *corev1.Container
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / max(1, b) }
 
-// expand replaces $(VAR) by its value and $$ by a dollar sign. References to unknown
+// Expand replaces $(VAR) by its value and $$ by a dollar sign. References to unknown
 // variables remain.
-func expand(s string, values map[string]string) string {
+func Expand(s string, values map[string]string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '$' || i+1 == len(s) {

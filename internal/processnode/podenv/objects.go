@@ -1,4 +1,4 @@
-package processnode
+package podenv
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -15,8 +14,8 @@ import (
 // namespace reads the ConfigMap with the cluster's CA.
 const objectAge = 15 * time.Second
 
-// objects reads ConfigMaps and Secrets. It is safe for concurrent use.
-type objects struct {
+// Objects reads ConfigMaps and Secrets. It is safe for concurrent use.
+type Objects struct {
 	client kubernetes.Interface
 
 	mu   sync.Mutex
@@ -28,12 +27,13 @@ type cachedMap struct {
 	until time.Time
 }
 
-func newObjects(client kubernetes.Interface) *objects {
-	return &objects{client: client, maps: map[string]cachedMap{}}
+// NewObjects returns a reader that uses the client.
+func NewObjects(client kubernetes.Interface) *Objects {
+	return &Objects{client: client, maps: map[string]cachedMap{}}
 }
 
 // ConfigMap returns a ConfigMap, which must not be modified.
-func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 	key, now := namespace+"/"+name, time.Now()
 	o.mu.Lock()
 	c, ok := o.maps[key]
@@ -57,8 +57,6 @@ func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev
 }
 
 // Secret returns a Secret, which is not cached: secrets are not kept in memory.
-func (o *objects) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+func (o *Objects) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	return o.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 }
-
-func isMissing(err error) bool { return apierrors.IsNotFound(err) }

@@ -1,4 +1,6 @@
-package processnode
+// Package identity determines the user, the groups and the capabilities with which a
+// container runs.
+package identity
 
 import (
 	"fmt"
@@ -10,17 +12,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// identity is the user that a container runs as.
-type identity struct {
-	uid, gid uint32
-	groups   []uint32
-	home     string
+// Identity is the user that a container runs as.
+type Identity struct {
+	UID, GID uint32
+	Groups   []uint32
+	Home     string
 }
 
-// identify returns a container's identity from its and its pod's security context. Without
+// Of returns a container's identity from its and its pod's security context. Without
 // root only this process's own identity is possible; the error for another one is shown to
 // the user.
-func identify(pod *corev1.Pod, c *corev1.Container, root bool) (identity, error) {
+func Of(pod *corev1.Pod, c *corev1.Container, root bool) (Identity, error) {
 	ps := pod.Spec.SecurityContext
 	if ps == nil {
 		ps = &corev1.PodSecurityContext{}
@@ -34,14 +36,14 @@ func identify(pod *corev1.Pod, c *corev1.Container, root bool) (identity, error)
 	if nonRoot == nil {
 		nonRoot = ps.RunAsNonRoot
 	}
-	var id identity
+	var id Identity
 	var err error
 	if root {
 		id, err = identifyAsRoot(ps, uid, gid)
 	} else {
 		id, err = identifyAsSelf(ps, uid, gid)
 	}
-	if err == nil && nonRoot != nil && *nonRoot && id.uid == 0 {
+	if err == nil && nonRoot != nil && *nonRoot && id.UID == 0 {
 		err = fmt.Errorf("container has runAsNonRoot and would run as root (container %q)", c.Name)
 	}
 	return id, err
@@ -58,38 +60,38 @@ func firstOf(values ...*int64) *int64 {
 
 // identifyAsRoot looks up what the pod does not specify in the lists of users and groups of
 // the image, as container runtimes do. Here these are the machine's.
-func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
-	id := identity{home: "/"}
+func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (Identity, error) {
+	id := Identity{Home: "/"}
 	if uid != nil {
-		id.uid = uint32(*uid)
+		id.UID = uint32(*uid)
 	}
-	known, err := user.LookupId(strconv.FormatUint(uint64(id.uid), 10))
+	known, err := user.LookupId(strconv.FormatUint(uint64(id.UID), 10))
 	if err != nil {
 		known = nil // a uid without a name is allowed
 	}
 	if known != nil {
-		id.gid, id.home = number(known.Gid), known.HomeDir
+		id.GID, id.Home = number(known.Gid), known.HomeDir
 	}
 	if gid != nil {
-		id.gid = uint32(*gid)
+		id.GID = uint32(*gid)
 	}
 	for _, g := range ps.SupplementalGroups {
-		id.groups = append(id.groups, uint32(g))
+		id.Groups = append(id.Groups, uint32(g))
 	}
 	if ps.FSGroup != nil {
-		id.groups = append(id.groups, uint32(*ps.FSGroup))
+		id.Groups = append(id.Groups, uint32(*ps.FSGroup))
 	}
 	strict := ps.SupplementalGroupsPolicy != nil &&
 		*ps.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
 	if known != nil && !strict {
 		if more, err := known.GroupIds(); err == nil {
 			for _, g := range more {
-				id.groups = append(id.groups, number(g))
+				id.Groups = append(id.Groups, number(g))
 			}
 		}
 	}
-	slices.Sort(id.groups)
-	id.groups = slices.Compact(id.groups)
+	slices.Sort(id.Groups)
+	id.Groups = slices.Compact(id.Groups)
 	return id, nil
 }
 
@@ -99,18 +101,18 @@ func number(s string) uint32 {
 }
 
 // identifyAsSelf accepts only the identity of this process.
-func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
-	own := identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()), home: "/"}
+func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (Identity, error) {
+	own := Identity{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()), Home: "/"}
 	if u, err := user.Current(); err == nil {
-		own.home = u.HomeDir
+		own.Home = u.HomeDir
 	}
-	if uid != nil && uint32(*uid) != own.uid {
-		return own, fmt.Errorf("these process nodes run without root and only as user %d; the pod requests user %d", own.uid,
+	if uid != nil && uint32(*uid) != own.UID {
+		return own, fmt.Errorf("these process nodes run without root and only as user %d; the pod requests user %d", own.UID,
 			*uid)
 	}
-	if gid != nil && uint32(*gid) != own.gid {
+	if gid != nil && uint32(*gid) != own.GID {
 		return own, fmt.Errorf("these process nodes run without root and only as group %d; the pod requests group %d",
-			own.gid, *gid)
+			own.GID, *gid)
 	}
 	groups, _ := os.Getgroups()
 	wanted := slices.Clone(ps.SupplementalGroups)
@@ -118,7 +120,7 @@ func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 		wanted = append(wanted, *ps.FSGroup)
 	}
 	for _, g := range wanted {
-		if uint32(g) != own.gid && !slices.Contains(groups, int(g)) {
+		if uint32(g) != own.GID && !slices.Contains(groups, int(g)) {
 			return own, fmt.Errorf("these process nodes run without root, and their user is not in group %d", g)
 		}
 	}
@@ -144,8 +146,8 @@ var defaultCapabilities = []string{
 	"NET_BIND_SERVICE", "NET_RAW", "SYS_CHROOT", "MKNOD", "AUDIT_WRITE", "SETFCAP",
 }
 
-// bounding returns the capability mask of a container, or nil for all (privileged).
-func bounding(sc *corev1.SecurityContext) *uint64 {
+// Bounding returns the capability mask of a container, or nil for all (privileged).
+func Bounding(sc *corev1.SecurityContext) *uint64 {
 	if sc != nil && sc.Privileged != nil && *sc.Privileged {
 		return nil
 	}

@@ -1,4 +1,7 @@
-package processnode
+// Package volume prepares the volumes of a pod on a process node and mounts them into its
+// containers. Contents that come from the API server are written as by a kubelet; tokens
+// are renewed.
+package volume
 
 import (
 	"context"
@@ -8,13 +11,36 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/berth-hpc/berth/internal/processnode/identity"
+	"github.com/berth-hpc/berth/internal/processnode/podenv"
 	"github.com/berth-hpc/berth/internal/processnode/shim"
 )
 
-// volume is a prepared volume of a pod.
+// Set has the volumes of a pod. Its methods must not be called at the same time.
+type Set struct {
+	Pod *corev1.Pod
+	// Dir is the directory of the volumes, which exists.
+	Dir string
+	// Memory is the pod's directory in memory; empty: there is none.
+	Memory string
+	Root   bool // whether this process runs as root
+	Facts  *podenv.Facts
+	Client kubernetes.Interface
+	// Hosts returns the initial content of the pod's /etc/hosts.
+	Hosts func() string
+	// Later calls f after d, unless the pod's processes have ended before.
+	Later func(d time.Duration, f func())
+	Log   func(format string, args ...any)
+
+	prepared map[string]volume // by name
+}
+
+// volume is a prepared volume.
 type volume struct {
 	path     string
 	own      bool // used by the pod only
@@ -22,63 +48,64 @@ type volume struct {
 	readOnly bool
 }
 
-// prepareVolumes creates all volumes of the pod. It may be called again after an error.
-func (p *pod) prepareVolumes(ctx context.Context) error {
-	for i := range p.spec.Spec.Volumes {
-		v := &p.spec.Spec.Volumes[i]
-		if _, done := p.volumes[v.Name]; done {
+// Prepare creates all volumes. It may be called again after an error. ctx ends with the
+// pod's processes, and with it the renewal of tokens.
+func (vs *Set) Prepare(ctx context.Context) error {
+	if vs.prepared == nil {
+		vs.prepared = map[string]volume{}
+	}
+	for i := range vs.Pod.Spec.Volumes {
+		v := &vs.Pod.Spec.Volumes[i]
+		if _, done := vs.prepared[v.Name]; done {
 			continue
 		}
-		made, err := p.prepareVolume(ctx, v)
+		made, err := vs.prepare(ctx, v)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", v.Name, err)
 		}
-		p.volumes[v.Name] = made
+		vs.prepared[v.Name] = made
 	}
 	return nil
 }
 
-func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, error) {
-	dir := filepath.Join(p.dir, "volumes", v.Name)
+func (vs *Set) prepare(ctx context.Context, v *corev1.Volume) (volume, error) {
+	dir := filepath.Join(vs.Dir, v.Name)
 	switch {
 	case v.HostPath != nil:
 		return volume{path: v.HostPath.Path}, prepareHostPath(v.HostPath)
 	case v.EmptyDir != nil:
-		if v.EmptyDir.Medium == corev1.StorageMediumMemory && p.m.shm != "" {
-			own, err := p.memoryDir()
+		if v.EmptyDir.Medium == corev1.StorageMediumMemory && vs.Memory != "" {
+			own, err := vs.MemoryDir()
 			if err != nil {
 				return volume{}, err
 			}
 			dir = filepath.Join(own, "volume-"+v.Name)
 		}
-		return volume{path: dir, own: true, empty: true}, p.makeEmptyDir(dir)
+		return volume{path: dir, own: true, empty: true}, vs.makeEmptyDir(dir)
 	case v.Projected != nil, v.Secret != nil, v.ConfigMap != nil, v.DownwardAPI != nil:
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return volume{}, err
 		}
-		return volume{path: dir, own: true, readOnly: true}, p.fillVolume(ctx, v, dir)
+		return volume{path: dir, own: true, readOnly: true}, vs.fill(ctx, v, dir)
 	}
 	return volume{}, errors.New(
 		"process nodes support only hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes")
 }
 
-// private creates a directory that only this process's user can access. Containers see its
+// Private creates a directory that only this process's user can access. Containers see its
 // contents through mounts, which are created before they change to their user. Other users
 // of the machine, who can read a pod's UID in /proc, cannot access it.
-func private(dir string) error {
+func Private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return os.Chmod(dir, 0o700) //nolint:gosec // a directory
 }
 
-// memoryDir returns the pod's directory in memory.
-func (p *pod) memoryDir() (string, error) {
-	dir := filepath.Join(p.m.shm, string(p.spec.UID))
-	return dir, private(dir)
-}
+// MemoryDir creates the pod's directory in memory and returns it.
+func (vs *Set) MemoryDir() (string, error) { return vs.Memory, Private(vs.Memory) }
 
-func (p *pod) makeEmptyDir(dir string) error {
+func (vs *Set) makeEmptyDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
 		return err
 	}
@@ -86,7 +113,7 @@ func (p *pod) makeEmptyDir(dir string) error {
 		return err
 	}
 	mode := fs.FileMode(0o777) // regardless of the umask
-	if g := p.fsGroup(); g >= 0 {
+	if g := vs.fsGroup(); g >= 0 {
 		if err := os.Chown(dir, -1, g); err != nil {
 			return err
 		}
@@ -96,8 +123,8 @@ func (p *pod) makeEmptyDir(dir string) error {
 }
 
 // fsGroup returns the group that owns the pod's own volumes, or -1.
-func (p *pod) fsGroup() int {
-	if sc := p.spec.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
+func (vs *Set) fsGroup() int {
+	if sc := vs.Pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
 		return int(*sc.FSGroup)
 	}
 	return -1
@@ -140,20 +167,21 @@ func prepareHostPath(h *corev1.HostPathVolumeSource) error {
 	return nil
 }
 
-// mounts returns the mounts of a container. values expand subPathExpr.
-func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string) ([]shim.Mount, error) {
+// Mounts returns the mounts of the volumes into a container. values expand subPathExpr.
+func (vs *Set) Mounts(
+	c *corev1.Container, id identity.Identity, values map[string]string,
+) ([]shim.Mount, error) {
 	var mounts []shim.Mount
-	hosts := p.spec.Spec.HostNetwork
 	for _, vm := range c.VolumeMounts {
-		v, ok := p.volumes[vm.Name]
+		v, ok := vs.prepared[vm.Name]
 		if !ok {
 			return nil, fmt.Errorf("volume mount %s: no such volume %s", vm.MountPath, vm.Name)
 		}
 		sub := vm.SubPath
 		if vm.SubPathExpr != "" {
-			sub = expand(vm.SubPathExpr, values)
+			sub = podenv.Expand(vm.SubPathExpr, values)
 		}
-		source, err := p.subPath(v, sub, vm.MountPath, id)
+		source, err := vs.subPath(v, sub, vm.MountPath, id)
 		if err != nil {
 			return nil, fmt.Errorf("volume mount %s: %w", vm.MountPath, err)
 		}
@@ -161,20 +189,9 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 		if !filepath.IsAbs(target) {
 			target = "/" + target
 		}
-		hosts = hosts || filepath.Clean(target) == "/etc/hosts"
 		mounts = append(mounts, shim.Mount{
 			Source: source, Target: target, ReadOnly: vm.ReadOnly || v.readOnly, Own: v.own,
 		})
-	}
-	if !hosts {
-		file := filepath.Join(p.dir, "hosts")
-		if err := os.WriteFile(file, []byte(p.hostsFile()), 0o644); err != nil {
-			return nil, err
-		}
-		mounts = append(mounts, shim.Mount{Source: file, Target: "/etc/hosts"})
-	}
-	if source := resolvConf(os.ReadFile); p.net.Namespace() != nil && source != "" {
-		mounts = append(mounts, shim.Mount{Source: source, Target: "/etc/resolv.conf", ReadOnly: true})
 	}
 	return mounts, nil
 }
@@ -182,7 +199,7 @@ func (p *pod) mounts(c *corev1.Container, id identity, values map[string]string)
 // subPath returns the path of a volume's subPath. If it does not exist in an emptyDir, it is
 // created: as a directory, or as a file if the machine has a file at the mount path (for
 // /etc/hosts).
-func (p *pod) subPath(v volume, sub, target string, id identity) (string, error) {
+func (vs *Set) subPath(v volume, sub, target string, id identity.Identity) (string, error) {
 	if sub == "" {
 		return v.path, nil
 	}
@@ -192,7 +209,7 @@ func (p *pod) subPath(v volume, sub, target string, id identity) (string, error)
 	full := filepath.Join(v.path, sub)
 	_, err := os.Stat(full)
 	if errors.Is(err, fs.ErrNotExist) && !v.readOnly {
-		err = p.makeSubPath(v, full, target, id)
+		err = vs.makeSubPath(v, full, target, id)
 	}
 	if err != nil {
 		return "", err
@@ -211,7 +228,7 @@ func (p *pod) subPath(v volume, sub, target string, id identity) (string, error)
 	return real, nil
 }
 
-func (p *pod) makeSubPath(v volume, full, target string, id identity) error {
+func (vs *Set) makeSubPath(v volume, full, target string, id identity.Identity) error {
 	info, err := os.Stat(target)
 	if !v.empty || err != nil || !info.Mode().IsRegular() {
 		return os.MkdirAll(full, 0o777)
@@ -221,13 +238,13 @@ func (p *pod) makeSubPath(v volume, full, target string, id identity) error {
 	}
 	var content string
 	if filepath.Clean(target) == "/etc/hosts" {
-		content = p.hostsFile()
+		content = vs.Hosts()
 	}
 	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
 		return err
 	}
-	if p.m.iso.Root {
-		return os.Chown(full, int(id.uid), int(id.gid))
+	if vs.Root {
+		return os.Chown(full, int(id.UID), int(id.GID))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package processnode
+package volume
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/berth-hpc/berth/internal/processnode/identity"
+	"github.com/berth-hpc/berth/internal/processnode/podenv"
 )
 
 // payload is the content of a volume, by the path of each file in it.
@@ -26,29 +29,29 @@ type payloadFile struct {
 
 const defaultFileMode = 0o644
 
-// fillVolume writes the content of a volume whose source is the API server, and schedules
+// fill writes the content of a volume whose source is the API server, and schedules
 // the renewal of its tokens.
-func (p *pod) fillVolume(ctx context.Context, v *corev1.Volume, dir string) error {
+func (vs *Set) fill(ctx context.Context, v *corev1.Volume, dir string) error {
 	content := payload{}
-	renew, err := p.collect(ctx, v, content)
+	renew, err := vs.collect(ctx, v, content)
 	if err != nil {
 		return err
 	}
-	if err := p.writePayload(dir, content); err != nil {
+	if err := vs.writePayload(dir, content); err != nil {
 		return err
 	}
 	if renew > 0 {
-		p.later(renew, func() { p.renewVolume(v, dir) })
+		vs.Later(renew, func() { vs.renew(ctx, v, dir) })
 	}
 	return nil
 }
 
-// renewVolume writes the content of the volume again. After an error it retries every
+// renew writes the content of the volume again. After an error it retries every
 // renewRetry until it succeeds or the pod ends.
-func (p *pod) renewVolume(v *corev1.Volume, dir string) {
-	if err := p.fillVolume(p.ctx, v, dir); err != nil && p.ctx.Err() == nil {
-		p.m.log("pod %s/%s: renew volume %s: %v", p.spec.Namespace, p.spec.Name, v.Name, err)
-		p.later(renewRetry, func() { p.renewVolume(v, dir) })
+func (vs *Set) renew(ctx context.Context, v *corev1.Volume, dir string) {
+	if err := vs.fill(ctx, v, dir); err != nil && ctx.Err() == nil {
+		vs.Log("pod %s/%s: renew volume %s: %v", vs.Pod.Namespace, vs.Pod.Name, v.Name, err)
+		vs.Later(renewRetry, func() { vs.renew(ctx, v, dir) })
 	}
 }
 
@@ -57,16 +60,16 @@ const renewRetry = time.Minute
 
 // collect adds the files of a volume to into, and returns how long they are valid before they
 // have to be renewed; 0: for ever.
-func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time.Duration, error) {
+func (vs *Set) collect(ctx context.Context, v *corev1.Volume, into payload) (time.Duration, error) {
 	switch {
 	case v.Secret != nil:
 		s := v.Secret
-		return 0, p.addSecret(ctx, into, s.SecretName, s.Items, s.Optional, s.DefaultMode)
+		return 0, vs.addSecret(ctx, into, s.SecretName, s.Items, s.Optional, s.DefaultMode)
 	case v.ConfigMap != nil:
 		s := v.ConfigMap
-		return 0, p.addConfigMap(ctx, into, s.Name, s.Items, s.Optional, s.DefaultMode)
+		return 0, vs.addConfigMap(ctx, into, s.Name, s.Items, s.Optional, s.DefaultMode)
 	case v.DownwardAPI != nil:
-		return 0, p.addDownward(into, v.DownwardAPI.Items, v.DownwardAPI.DefaultMode)
+		return 0, vs.addDownward(into, v.DownwardAPI.Items, v.DownwardAPI.DefaultMode)
 	}
 	var renew time.Duration
 	mode := v.Projected.DefaultMode
@@ -74,14 +77,14 @@ func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time
 		var err error
 		switch {
 		case s.Secret != nil:
-			err = p.addSecret(ctx, into, s.Secret.Name, s.Secret.Items, s.Secret.Optional, mode)
+			err = vs.addSecret(ctx, into, s.Secret.Name, s.Secret.Items, s.Secret.Optional, mode)
 		case s.ConfigMap != nil:
-			err = p.addConfigMap(ctx, into, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional, mode)
+			err = vs.addConfigMap(ctx, into, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional, mode)
 		case s.DownwardAPI != nil:
-			err = p.addDownward(into, s.DownwardAPI.Items, mode)
+			err = vs.addDownward(into, s.DownwardAPI.Items, mode)
 		case s.ServiceAccountToken != nil:
 			var after time.Duration
-			after, err = p.addToken(ctx, into, s.ServiceAccountToken, mode)
+			after, err = vs.addToken(ctx, into, s.ServiceAccountToken, mode)
 			if renew == 0 || after < renew {
 				renew = after
 			}
@@ -96,20 +99,20 @@ func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time
 }
 
 // addToken requests a token that is bound to the pod.
-func (p *pod) addToken(
+func (vs *Set) addToken(
 	ctx context.Context, into payload, s *corev1.ServiceAccountTokenProjection, mode *int32,
 ) (time.Duration, error) {
 	request := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
 		ExpirationSeconds: s.ExpirationSeconds,
 		BoundObjectRef: &authentication.BoundObjectReference{
-			Kind: "Pod", APIVersion: "v1", Name: p.spec.Name, UID: p.spec.UID,
+			Kind: "Pod", APIVersion: "v1", Name: vs.Pod.Name, UID: vs.Pod.UID,
 		},
 	}}
 	if s.Audience != "" {
 		request.Spec.Audiences = []string{s.Audience}
 	}
-	account := p.spec.Spec.ServiceAccountName
-	t, err := p.m.cfg.Client.CoreV1().ServiceAccounts(p.spec.Namespace).CreateToken(ctx, account, request,
+	account := vs.Pod.Spec.ServiceAccountName
+	t, err := vs.Client.CoreV1().ServiceAccounts(vs.Pod.Namespace).CreateToken(ctx, account, request,
 		metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("token of service account %s: %w", account, err)
@@ -122,22 +125,22 @@ func (p *pod) addToken(
 	return min(max(life*8/10, time.Second), 24*time.Hour), nil
 }
 
-func (p *pod) addSecret(
+func (vs *Set) addSecret(
 	ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32,
 ) error {
-	s, err := p.m.objects.Secret(ctx, p.spec.Namespace, name)
+	s, err := vs.Facts.Objects.Secret(ctx, vs.Pod.Namespace, name)
 	if err != nil {
-		return optionally(optional, err)
+		return podenv.Optionally(optional, err)
 	}
 	return addItems(into, s.Data, items, optional, mode, "Secret "+name)
 }
 
-func (p *pod) addConfigMap(
+func (vs *Set) addConfigMap(
 	ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32,
 ) error {
-	m, err := p.m.objects.ConfigMap(ctx, p.spec.Namespace, name)
+	m, err := vs.Facts.Objects.ConfigMap(ctx, vs.Pod.Namespace, name)
 	if err != nil {
-		return optionally(optional, err)
+		return podenv.Optionally(optional, err)
 	}
 	data := map[string][]byte{}
 	for k, v := range m.Data {
@@ -170,14 +173,14 @@ func addItems(
 	return nil
 }
 
-func (p *pod) addDownward(into payload, items []corev1.DownwardAPIVolumeFile, mode *int32) error {
+func (vs *Set) addDownward(into payload, items []corev1.DownwardAPIVolumeFile, mode *int32) error {
 	for _, item := range items {
 		var v string
 		var err error
 		if item.FieldRef != nil {
-			v, err = p.facts.field(item.FieldRef.FieldPath)
+			v, err = vs.Facts.Field(item.FieldRef.FieldPath)
 		} else {
-			v, err = p.facts.resource(item.ResourceFieldRef, nil)
+			v, err = vs.Facts.Resource(item.ResourceFieldRef, nil)
 		}
 		if err != nil {
 			return err
@@ -201,7 +204,7 @@ func file(data []byte, modes ...*int32) payloadFile {
 // writePayload replaces the volume's content atomically, as a kubelet does: the files are in
 // a new directory, to which the link ..data points, and the visible names are links through
 // ..data.
-func (p *pod) writePayload(dir string, content payload) error {
+func (vs *Set) writePayload(dir string, content payload) error {
 	fresh, err := os.MkdirTemp(dir, "..")
 	if err != nil {
 		return err
@@ -214,7 +217,7 @@ func (p *pod) writePayload(dir string, content payload) error {
 		if !filepath.IsLocal(name) {
 			return fmt.Errorf("path %q is outside of the volume", name)
 		}
-		if err := p.writePayloadFile(filepath.Join(fresh, name), f); err != nil {
+		if err := vs.writePayloadFile(filepath.Join(fresh, name), f); err != nil {
 			return err
 		}
 		top, _, _ := strings.Cut(filepath.Clean(name), "/")
@@ -240,21 +243,21 @@ func (p *pod) writePayload(dir string, content payload) error {
 	return nil
 }
 
-func (p *pod) writePayloadFile(path string, f payloadFile) error {
+func (vs *Set) writePayloadFile(path string, f payloadFile) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, f.data, 0o600); err != nil {
 		return err
 	}
-	mode, uid, gid := f.mode, -1, p.fsGroup()
+	mode, uid, gid := f.mode, -1, vs.fsGroup()
 	switch {
 	case gid >= 0:
 		mode |= 0o440
-	case f.token && p.onlyUser() != nil:
-		mode, uid = 0o600, int(*p.onlyUser())
+	case f.token && vs.onlyUser() != nil:
+		mode, uid = 0o600, int(*vs.onlyUser())
 	}
-	if uid >= 0 && !p.m.iso.Root {
+	if uid >= 0 && !vs.Root {
 		uid = -1
 	}
 	if uid >= 0 || gid >= 0 {
@@ -266,14 +269,16 @@ func (p *pod) writePayloadFile(path string, f payloadFile) error {
 }
 
 // onlyUser returns the user as which all containers of the pod run, or nil if they differ.
-func (p *pod) onlyUser() *uint32 {
+func (vs *Set) onlyUser() *uint32 {
 	var only *uint32
-	for _, c := range p.allContainers() {
-		id, err := identify(p.spec, c, p.m.iso.Root)
-		if err != nil || only != nil && *only != id.uid {
-			return nil
+	for _, list := range [][]corev1.Container{vs.Pod.Spec.InitContainers, vs.Pod.Spec.Containers} {
+		for i := range list {
+			id, err := identity.Of(vs.Pod, &list[i], vs.Root)
+			if err != nil || only != nil && *only != id.UID {
+				return nil
+			}
+			only = ptr.To(id.UID)
 		}
-		only = ptr.To(id.uid)
 	}
 	return only
 }
