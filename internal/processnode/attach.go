@@ -2,27 +2,20 @@ package processnode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log"
-	"os"
 	"sync"
 	"time"
 
-	"github.com/creack/pty"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
-	utilexec "k8s.io/utils/exec"
 
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
+	"github.com/berth-hpc/berth/internal/processnode/stream"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
-// discardLog discards the errors of the HTTP server: broken connections are normal.
-var discardLog = log.New(io.Discard, "", 0)
-
-// logOf returns the log of the current run of the container, or of the previous one.
-func (c *container) logOf(previous bool) (*logfile.Log, error) {
+// Log returns the log of the current run of the container, or of the previous one.
+func (c *container) Log(previous bool) (*logfile.Log, error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if previous {
@@ -60,123 +53,9 @@ func (c *container) ExecInContainer(
 	spec.Argv = command
 	if tty {
 		spec.Env = append([]string{"TERM=xterm"}, spec.Env...)
-		return c.execTerminal(r, task.Options{Spec: spec, TTY: true}, in, out, resize)
+		return stream.ExecTerminal(r.task, task.Options{Spec: spec, TTY: true}, in, out, resize)
 	}
-	return c.execPipes(r, task.Options{Spec: spec}, in, out, errOut)
-}
-
-func (c *container) execTerminal(
-	r *running, o task.Options, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize,
-) error {
-	terminal, child, err := r.task.Terminal()
-	if err != nil {
-		return err
-	}
-	defer terminal.Close()
-	o.Stdin, o.Stdout, o.Stderr = child, child, child
-	t, err := r.task.Exec(o)
-	_ = child.Close()
-	if err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	defer close(done)
-	go resizeTerminal(terminal, resize, done)
-	if in != nil {
-		go func() { _, _ = io.Copy(terminal, in) }()
-	}
-	if out != nil {
-		// It ends when the last process has closed the terminal.
-		if _, err := io.Copy(out, terminal); isBroken(err) {
-			t.KillTree()
-		}
-	}
-	<-t.Done()
-	return exitError(t.Result())
-}
-
-// isBroken reports whether copying ended for a reason other than the hang-up of the
-// terminal, that is because the client has disconnected.
-func isBroken(err error) bool {
-	var path *os.PathError
-	return err != nil && !errors.As(err, &path)
-}
-
-func resizeTerminal(terminal *os.File, resize <-chan remotecommand.TerminalSize, done <-chan struct{}) {
-	for {
-		select {
-		case <-done:
-			return
-		case size, ok := <-resize:
-			if !ok {
-				return
-			}
-			_ = pty.Setsize(terminal, &pty.Winsize{Rows: size.Height, Cols: size.Width})
-		}
-	}
-}
-
-func (c *container) execPipes(r *running, o task.Options, in io.Reader, out, errOut io.Writer) error {
-	var ours, childs []*os.File
-	defer func() { closeAll(ours) }()
-	var copies sync.WaitGroup
-	var begin []func()
-	pipe := func(fromChild bool, to io.Writer) (*os.File, error) {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, err
-		}
-		if !fromChild {
-			ours, childs = append(ours, w), append(childs, r)
-			begin = append(begin, func() {
-				go func() { // ends with the client's stream
-					_, _ = io.Copy(w, in)
-					_ = w.Close()
-				}()
-			})
-			return r, nil
-		}
-		ours, childs = append(ours, r), append(childs, w)
-		begin = append(begin, func() { copies.Go(func() { _, _ = io.Copy(to, r) }) })
-		return w, nil
-	}
-	var err error
-	if in != nil {
-		o.Stdin, err = pipe(false, nil)
-	}
-	if out != nil && err == nil {
-		o.Stdout, err = pipe(true, out)
-	}
-	if errOut != nil && err == nil {
-		o.Stderr, err = pipe(true, errOut)
-	}
-	var t *task.Task
-	if err == nil {
-		t, err = r.task.Exec(o)
-	}
-	closeAll(childs)
-	if err != nil {
-		return err
-	}
-	for _, f := range begin {
-		f()
-	}
-	<-t.Done()
-	copies.Wait()
-	return exitError(t.Result())
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		_ = f.Close()
-	}
-}
-
-func exitError(r task.Result) error {
-	if r.Code == 0 {
-		return nil
-	}
-	return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", r.Code), Code: r.Code}
+	return stream.ExecPipes(r.task, task.Options{Spec: spec}, in, out, errOut)
 }
 
 // AttachContainer connects a client with the container's streams until the container ends
@@ -189,33 +68,7 @@ func (c *container) AttachContainer(
 	if err != nil {
 		return err
 	}
-	// This must precede the input, so that no output that responds to it is missed.
-	output, err := r.streams.log.Follow()
-	if err != nil {
-		return err
-	}
-	done := make(chan struct{})
-	defer close(done)
-	if r.streams.terminal != nil {
-		go resizeTerminal(r.streams.terminal, resize, done)
-	}
-	if in != nil && r.streams.input() != nil {
-		go func() {
-			_, err := io.Copy(r.streams.input(), in)
-			if err == nil && c.spec.StdinOnce {
-				r.streams.closeStdin()
-			}
-		}()
-	}
-	return output.Copy(ctx, writerOrNil(out), writerOrNil(errOut))
-}
-
-// writerOrNil returns w, or a nil interface if w is nil.
-func writerOrNil(w io.WriteCloser) io.Writer {
-	if w == nil {
-		return nil
-	}
-	return w
+	return r.streams.Attach(ctx, in, out, errOut, c.spec.StdinOnce, resize)
 }
 
 // PortForward connects a stream with a port of the pod.

@@ -16,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/cgroups"
 	"github.com/berth-hpc/berth/internal/processnode/identity"
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
+	"github.com/berth-hpc/berth/internal/processnode/stream"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 )
 
@@ -50,7 +51,7 @@ type container struct {
 type running struct {
 	task    *task.Task
 	group   *cgroups.Group
-	streams *streams
+	streams *stream.Streams
 	env     []string
 	id      identity.Identity
 	stop    chan string // receives the reason when a probe kills it
@@ -147,11 +148,11 @@ func (c *container) supervise(r *running) {
 	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.task.Started)}}
 	c.p.mu.Unlock()
 	c.p.post()
-	endProbes := c.probe(r)
+	endProbes := c.runProbes(r)
 	c.p.m.wait.Go(func() { c.postStart(r) })
 	c.wait(r)
 	endProbes()
-	r.streams.wait()
+	r.streams.Wait()
 	oom := r.group.OOMKills() > 0
 	r.group.Kill()
 	r.group.Remove()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/processnode/kubeletapi"
 	"github.com/berth-hpc/berth/internal/processnode/podenv"
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 	"github.com/berth-hpc/berth/internal/processnode/volume"
@@ -84,7 +86,7 @@ func (m *manager) newPod(spec *corev1.Pod, node *NodeConfig) *pod {
 	p.facts = podenv.Facts{Pod: spec, HostIP: m.hostIP, Objects: m.objects, Capacity: node.Capacity()}
 	p.volumes = &volume.Set{
 		Pod: spec, Dir: p.volumesDir(), Memory: p.memoryDir(), Root: m.iso.Root, Facts: &p.facts, Client: m.cfg.Client,
-		Hosts: p.hostsFile, Later: p.later, Log: m.log,
+		Hosts: p.hosts, Later: p.later, Log: m.log,
 	}
 	for i := range spec.Spec.InitContainers {
 		p.inits = append(p.inits, newContainer(p, &spec.Spec.InitContainers[i], true))
@@ -120,6 +122,9 @@ func (p *pod) memoryDir() string {
 	}
 	return filepath.Join(p.m.shm, string(p.spec.UID))
 }
+
+// hosts returns the initial content of the pod's /etc/hosts.
+func (p *pod) hosts() string { return p.net.Hosts(p.hostname, p.spec.Spec.HostAliases) }
 
 func (p *pod) allContainers() []*corev1.Container {
 	var all []*corev1.Container
@@ -384,4 +389,21 @@ func (p *pod) later(d time.Duration, f func()) {
 
 func (p *pod) event(kind, reason, message string) {
 	p.m.recorder.Event(p.spec, kind, reason, message)
+}
+
+// Object returns the pod with its current status.
+func (p *pod) Object() *corev1.Pod {
+	o := p.spec.DeepCopy()
+	o.Status = *p.status(p.over.Load())
+	return o
+}
+
+// Container returns the container with the name; ok is false if there is none.
+func (p *pod) Container(name string) (_ kubeletapi.Container, ok bool) {
+	for _, c := range slices.Concat(p.inits, p.containers) {
+		if c.spec.Name == name {
+			return c, true
+		}
+	}
+	return nil, false
 }

@@ -1,10 +1,13 @@
 package processnode
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -22,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/kubeletapi"
 	"github.com/berth-hpc/berth/internal/processnode/podenv"
 	"github.com/berth-hpc/berth/internal/processnode/registration"
 	"github.com/berth-hpc/berth/internal/processnode/task"
@@ -77,7 +81,8 @@ func run(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	stopServer := m.serve(listener)
+	server := m.kubelet()
+	m.wait.Go(func() { _ = server.Serve(tls.NewListener(listener, server.TLSConfig)) })
 
 	err = m.watchPods(ctx)
 	m.stopAll()
@@ -89,7 +94,7 @@ func run(ctx context.Context, cfg *Config) error {
 		<-p.done
 	}
 	cancel()
-	stopServer()
+	_ = server.Close()
 	m.wait.Wait()
 	return err
 }
@@ -314,4 +319,25 @@ func (m *manager) find(namespace, name string) *pod {
 		}
 	}
 	return nil
+}
+
+// kubelet returns the server of the kubelet API.
+func (m *manager) kubelet() *http.Server {
+	return kubeletapi.New(kubeletapi.Config{
+		Certificate: m.cfg.ServingCert, ClientCA: m.cfg.ClientCA,
+		Client: cmp.Or(m.cfg.KubeletClient, KubeletClientName),
+		Pods: func() []kubeletapi.Pod {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			var pods []kubeletapi.Pod
+			for _, p := range m.pods {
+				pods = append(pods, p)
+			}
+			return pods
+		},
+		Find: func(namespace, name string) (kubeletapi.Pod, bool) {
+			p := m.find(namespace, name)
+			return p, p != nil
+		},
+	})
 }

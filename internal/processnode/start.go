@@ -13,7 +13,9 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/identity"
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
 	"github.com/berth-hpc/berth/internal/processnode/podenv"
+	"github.com/berth-hpc/berth/internal/processnode/podnet"
 	"github.com/berth-hpc/berth/internal/processnode/shim"
+	"github.com/berth-hpc/berth/internal/processnode/stream"
 	"github.com/berth-hpc/berth/internal/processnode/task"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -53,24 +55,24 @@ func (c *container) start() (*running, error) {
 		return nil, err
 	}
 	r := &running{env: env, id: id, stop: make(chan string, 1)}
-	if r.streams, err = openStreams(c.spec, c.log); err != nil {
+	if r.streams, err = stream.Open(c.spec, c.log); err != nil {
 		return nil, err
 	}
 	if r.group, err = p.m.cgroups.Create(c.groupName(), limits(c.spec)); err != nil {
-		r.streams.abandon()
+		r.streams.Abandon()
 		return nil, err
 	}
 	r.task, err = task.Start(task.Options{
 		Spec: spec, Isolation: p.m.iso, Net: p.net.Namespace(), Cgroup: r.group, TTY: c.spec.TTY,
-		Stdin: r.streams.childIn, Stdout: r.streams.childOut, Stderr: r.streams.childErr,
+		Stdin: r.streams.ChildIn, Stdout: r.streams.ChildOut, Stderr: r.streams.ChildErr,
 	})
 	if err != nil {
-		r.streams.abandon()
+		r.streams.Abandon()
 		r.group.Kill()
 		r.group.Remove()
 		return nil, err
 	}
-	r.streams.begin()
+	r.streams.Begin()
 	return r, nil
 }
 
@@ -84,12 +86,12 @@ func (p *pod) mounts(c *corev1.Container, id identity.Identity, values map[strin
 	isHosts := func(m shim.Mount) bool { return filepath.Clean(m.Target) == "/etc/hosts" }
 	if !p.spec.Spec.HostNetwork && !slices.ContainsFunc(mounts, isHosts) {
 		file := filepath.Join(p.dir, "hosts")
-		if err := os.WriteFile(file, []byte(p.hostsFile()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(p.hosts()), 0o644); err != nil {
 			return nil, err
 		}
 		mounts = append(mounts, shim.Mount{Source: file, Target: "/etc/hosts"})
 	}
-	if source := resolvConf(os.ReadFile); p.net.Namespace() != nil && source != "" {
+	if source := podnet.ResolvConf(os.ReadFile); p.net.Namespace() != nil && source != "" {
 		mounts = append(mounts, shim.Mount{Source: source, Target: "/etc/resolv.conf", ReadOnly: true})
 	}
 	return mounts, nil

@@ -1,7 +1,6 @@
 package processnode
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/berth-hpc/berth/internal/processnode/probe"
 )
 
 // post requests a write of the status. Several changes may be written together.
@@ -70,7 +71,7 @@ func (p *pod) patch(status *corev1.PodStatus) bool {
 			p.m.log("status of pod %s/%s: %v", p.spec.Namespace, p.spec.Name, err)
 			return false
 		}
-		if !sleep(p.m.api, pause) {
+		if !probe.Sleep(p.m.api, pause) {
 			return false
 		}
 		pause = min(2*pause, patchPauseMax)
@@ -86,23 +87,11 @@ func (p *pod) remove() {
 		}
 		for pause := patchPause; ; pause = min(2*pause, patchPauseMax) {
 			err := p.m.cfg.Client.CoreV1().Pods(p.spec.Namespace).Delete(p.m.api, p.spec.Name, options)
-			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || !sleep(p.m.api, pause) {
+			if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || !probe.Sleep(p.m.api, pause) {
 				return
 			}
 		}
 	})
-}
-
-// sleep waits for d and reports whether ctx is still active.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // status returns the pod's current status. last is true after all of its processes have

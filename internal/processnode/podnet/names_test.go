@@ -1,4 +1,4 @@
-package processnode
+package podnet
 
 import (
 	"io/fs"
@@ -37,7 +37,7 @@ func TestResolvConf(t *testing.T) {
 		{"both", stub + upstream, upstream, ""},
 	} {
 		files := map[string]string{"/etc/resolv.conf": c.machine, upstreamResolvers: c.resolved}
-		got := resolvConf(func(path string) ([]byte, error) {
+		got := ResolvConf(func(path string) ([]byte, error) {
 			if files[path] == "" {
 				return nil, fs.ErrNotExist
 			}

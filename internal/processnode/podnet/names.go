@@ -1,4 +1,4 @@
-package processnode
+package podnet
 
 import (
 	"fmt"
@@ -6,23 +6,25 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// hostsFile returns the initial content of the pod's /etc/hosts: the pod itself, the names
+// Hosts returns the initial content of the /etc/hosts of a pod: the pod itself, the names
 // of this machine, and the entries of the machine's file about other hosts.
-func (p *pod) hostsFile() string {
+func (p *Pod) Hosts(name string, aliases []corev1.HostAlias) string {
 	var b strings.Builder
 	b.WriteString("# Made by the process node.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
-	fmt.Fprintf(&b, "%s\t%s\n", p.net.Address, p.hostname)
-	for _, a := range p.spec.Spec.HostAliases {
+	fmt.Fprintf(&b, "%s\t%s\n", p.Address, name)
+	for _, a := range aliases {
 		fmt.Fprintf(&b, "%s\t%s\n", a.IP, strings.Join(a.Hostnames, "\t"))
 	}
-	machine, _ := os.ReadFile("/etc/hosts")
-	hostname, _ := os.Hostname()
-	if p.net.Namespace() == nil {
-		hostname = "" // the pod shares the machine's addresses
+	file, _ := os.ReadFile("/etc/hosts")
+	machine, _ := os.Hostname()
+	if p.Namespace() == nil {
+		machine = "" // the pod shares the machine's addresses
 	}
-	b.WriteString(machineHosts(string(machine), hostname, p.m.cfg.Network.Machine(), p.hostname))
+	b.WriteString(machineHosts(string(file), machine, p.network.Machine(), name))
 	return b.String()
 }
 
@@ -69,10 +71,10 @@ func machineHosts(file, hostname string, machine netip.Addr, own string) string 
 // upstreamResolvers is the file in which systemd-resolved(8) lists its upstream name servers.
 const upstreamResolvers = "/run/systemd/resolve/resolv.conf"
 
-// resolvConf returns the path of the resolv.conf(5) for pods with their own network, or ""
+// ResolvConf returns the path of the resolv.conf(5) for pods with their own network, or ""
 // if it is the machine's. A name server at a loopback address, such as that of
 // systemd-resolved, cannot be reached from such pods.
-func resolvConf(read func(string) ([]byte, error)) string {
+func ResolvConf(read func(string) ([]byte, error)) string {
 	machine, err := read("/etc/resolv.conf")
 	if err != nil {
 		return ""
