@@ -335,7 +335,7 @@ func refusalGivesBack(n *native) {
 	n.until("the gang to come back", func() bool {
 		says("8") // as long as it has not been refused the node stays wrong
 		text = n.run("scontrol", "show", "job", id)
-		return strings.Contains(text, "Restarts=1") && strings.Contains(text, "JobState=PENDING")
+		return !strings.Contains(text, "Restarts=0") && strings.Contains(text, "JobState=PENDING")
 	})
 	if strings.Contains(text, " NodeList=n") { // a moment later it may have started again
 		n.Errorf("it still holds its nodes:\n%s", text)
