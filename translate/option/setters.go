@@ -99,47 +99,50 @@ func hosts(stepError string, required bool, field func(*Parsed) *[]string) sette
 			if line := hostlist.RangeError(err); line != "" && required {
 				return p.refuseLater(slurmerr.New(slurmerr.Refused, line+"\nmemory allocation failure"))
 			}
-			return p.refuseLater(p.submission("Invalid node name specified"))
+			return p.refuseAsController("Invalid node name specified")
 		}
 		*field(p) = names
 		return nil
 	}
 }
 
-// refuseLater records a refusal for Verify and returns nil.
+// refusal is an error that Verify reports.
+type refusal struct {
+	err error // found by the command itself
+	// reason, if not empty, is the reason that Slurm's controller would send; err is
+	// nil then.
+	reason string
+	ofJob  bool // VerifyStep ignores it
+}
+
+// refuseLater records an error for Verify and returns nil.
 func (p *Parsed) refuseLater(err error) error {
 	p.deferred = append(p.deferred, refusal{err: err})
 	return nil
 }
 
-// refusal is an error that Verify reports. ofJob: VerifyStep ignores it.
-type refusal struct {
-	err   error
-	ofJob bool
-}
-
-// refuseJob is refuseLater for options that only a new job has; a step ignores
-// the refusal.
-func (p *Parsed) refuseJob(text string) error {
-	p.deferred = append(p.deferred, refusal{p.submission(text), true})
+// refuseAsController is refuseLater for an error that Slurm's controller finds.
+func (p *Parsed) refuseAsController(reason string) error {
+	p.deferred = append(p.deferred, refusal{reason: reason})
 	return nil
 }
 
-// The prefixes of the errors of srun and sbatch about a refused job.
-const (
-	noAllocation = "Unable to allocate resources: "
-	noSubmission = "Batch job submission failed: "
-)
+// refuseJob is refuseAsController for options that only a new job has; a step ignores
+// the refusal.
+func (p *Parsed) refuseJob(reason string) error {
+	p.deferred = append(p.deferred, refusal{reason: reason, ofJob: true})
+	return nil
+}
 
 // submission returns a refusal of the kind that Slurm's controller sends.
 func (p *Parsed) submission(text string) error {
 	switch p.Command {
 	case Srun:
-		text = noAllocation + text
+		text = "Unable to allocate resources: " + text
 	case Salloc:
 		text = "Job submit/allocate failed: " + text
 	default:
-		text = noSubmission + text
+		text = "Batch job submission failed: " + text
 	}
 	return slurmerr.New(slurmerr.Refused, text)
 }

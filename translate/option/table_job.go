@@ -67,7 +67,7 @@ func setArray(p *Parsed, v string, _ bool) error {
 	}
 	a, err := value.Array(v)
 	if err != nil {
-		return p.refuseLater(p.submission("Invalid job array specification"))
+		return p.refuseAsController("Invalid job array specification")
 	}
 	p.Job.Array = a
 	return nil

@@ -1,7 +1,7 @@
 package option
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,40 +39,26 @@ func (p *Parsed) VerifyStep() error {
 		}
 	}
 	p.warnStep()
-	err := p.refused(true)
-	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
-		if reason, ok := strings.CutPrefix(e.Message, noAllocation); ok {
-			if p.badHosts != "" {
-				reason = p.badHosts
-			}
-			return slurmerr.Newf(e.Kind, "Unable to create step for job %d: %s", p.Step.JobID, reason)
-		}
-	}
-	return err
+	return p.refused(true)
 }
 
 // refused returns the first deferred refusal of a job or a step, or nil.
 func (p *Parsed) refused(step bool) error {
 	for _, r := range p.deferred {
-		if !r.ofJob || !step {
-			return p.inTestOnly(r.err)
+		switch {
+		case step && r.ofJob:
+		case r.reason == "":
+			return r.err
+		case p.Client.TestOnly:
+			return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: []string{"allocation failure: " + r.reason}}
+		case step:
+			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", p.Step.JobID,
+				cmp.Or(p.badHosts, r.reason))
+		default:
+			return p.submission(r.reason)
 		}
 	}
 	return nil
-}
-
-// inTestOnly returns a refusal of the controller as --test-only prints it.
-func (p *Parsed) inTestOnly(err error) error {
-	e, ok := errors.AsType[*slurmerr.Error](err)
-	if !ok || !p.Client.TestOnly {
-		return err
-	}
-	for _, prefix := range []string{noAllocation, noSubmission} {
-		if reason, refused := strings.CutPrefix(e.Message, prefix); refused {
-			return &slurmerr.Error{Kind: e.Kind, Code: 1, Before: []string{"allocation failure: " + reason}}
-		}
-	}
-	return err
 }
 
 // RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
