@@ -34,9 +34,10 @@ func (s *Store) EachFinishedRun(ctx context.Context, since int64, visit func(*st
 }
 
 // setUsage sets the record's TRES and the time that it was suspended. Most bodies
-// need not be decoded: their TRES are in columns.
+// need not be decoded: their TRES are in columns. The quotes around the member's name
+// distinguish it from texts of the user in the body, where JSON has \" for a quote.
 func setUsage(r *status.Record, memory int64, body string) error {
-	inColumns := strings.Contains(body, fmt.Sprintf("billing=%d,cpu=", r.CPUs)) &&
+	inColumns := strings.Contains(body, fmt.Sprintf(`"allocTRES":"billing=%d,cpu=%[1]d,`, r.CPUs)) &&
 		!strings.Contains(body, "gres/") && !strings.Contains(body, `"suspended"`)
 	if inColumns {
 		r.AllocTRES = fmt.Sprintf("billing=%d,cpu=%d,mem=%dM,node=%d", r.CPUs, r.CPUs, memory, r.Nodes)
