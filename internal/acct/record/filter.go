@@ -195,9 +195,11 @@ func parsePattern(text string) (p idPattern, ok bool) {
 	}
 	p.id = id
 	if isHet {
-		if p.het, err = strconv.ParseInt(offset, 10, 32); err != nil {
+		n, err := strconv.ParseUint(offset, 10, 31)
+		if err != nil {
 			return p, false
 		}
+		p.het = int64(n)
 	}
 	if isTask && task != "*" {
 		if p.tasks, err = value.ArrayIntervals(task); err != nil {
