@@ -30,29 +30,29 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// house is a server with what stands around it.
-type house struct {
+// fixture is a server with a cluster in memory, a table of jobs and a queue API.
+type fixture struct {
 	*Server
 	dir   *directory.Directory
 	table *table.Table
 	api   *api.API
 }
 
-func (h *house) Table() *table.Table { return h.table }
-func (h *house) API() *api.API       { return h.api }
-func (h *house) Handle(api.Route)    {}
+func (h *fixture) Table() *table.Table { return h.table }
+func (h *fixture) API() *api.API       { return h.api }
+func (h *fixture) Handle(api.Route)    {}
 
-// noPool has nothing.
+// noPool is a pool without nodes and partitions.
 type noPool struct{}
 
 func (noPool) NodesView() []status.Node           { return nil }
 func (noPool) PartitionsView() []status.Partition { return nil }
 
-func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *house {
+func newFixture(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *fixture {
 	t.Helper()
 	c := fake.Cluster(hooks)
 	dir := directory.New(c, nil)
-	h := &house{dir: dir, table: table.New(c, dir, nil)}
+	h := &fixture{dir: dir, table: table.New(c, dir, nil)}
 	h.api = api.New(
 		api.Options{
 			Directory:  dir,
@@ -79,7 +79,7 @@ func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *
 }
 
 // add puts an object into the API server and the stores.
-func (h *house) add(t *testing.T, o client.Object) {
+func (h *fixture) add(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := h.Cluster.Client.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -89,11 +89,11 @@ func (h *house) add(t *testing.T, o client.Object) {
 	o.SetResourceVersion(version)
 }
 
-func (h *house) as(name string, groups ...string) *directory.Caller {
+func (h *fixture) as(name string, groups ...string) *directory.Caller {
 	return h.dir.Resolve(name, groups)
 }
 
-func (h *house) list(t *testing.T, c *directory.Caller, q status.RecordQuery) (int, []int64) {
+func (h *fixture) list(t *testing.T, c *directory.Caller, q status.RecordQuery) (int, []int64) {
 	t.Helper()
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -127,7 +127,7 @@ func job(id int64, user, account string) *v1alpha1.BatchJob {
 	return b
 }
 
-func people() []client.Object {
+func usersAndAccounts() []client.Object {
 	opal := fake.User("opal", 1003)
 	opal.Spec.AdminLevel = directory.LevelOperator
 	anna, ben, carl := fake.User("anna", 1001), fake.User("ben", 1002), fake.User("carl", 1004)
@@ -140,7 +140,7 @@ func people() []client.Object {
 
 // With PrivateData no filter returns the records of other users.
 func TestOthersRecordsAreHidden(t *testing.T) {
-	h := newHouse(t, interceptor.Funcs{}, append(people(), job(1, "anna", "science"), job(2, "ben", "arts"))...)
+	h := newFixture(t, interceptor.Funcs{}, append(usersAndAccounts(), job(1, "anna", "science"), job(2, "ben", "arts"))...)
 	for name, c := range map[string]struct {
 		private bool
 		caller  string
@@ -175,7 +175,7 @@ func TestOthersRecordsAreHidden(t *testing.T) {
 	}
 }
 
-func (h *house) change(t *testing.T, c *directory.Caller, items ...status.AcctChange) int {
+func (h *fixture) change(t *testing.T, c *directory.Caller, items ...status.AcctChange) int {
 	t.Helper()
 	body, err := json.Marshal(status.AcctChanges{Items: items})
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *house) change(t *testing.T, c *directory.Caller, items ...status.AcctCh
 	return w.Code
 }
 
-func (h *house) now(t *testing.T, name string) status.AcctUser {
+func (h *fixture) now(t *testing.T, name string) status.AcctUser {
 	t.Helper()
 	u := &v1alpha1.User{}
 	if err := h.Cluster.Client.Get(t.Context(), client.ObjectKey{Name: name}, u); err != nil {
@@ -203,14 +203,14 @@ func account1(name, parent string) *status.AcctAccount {
 func TestWhoMayChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		caller string
-		change func(h *house) status.AcctChange
+		change func(h *fixture) status.AcctChange
 		want   int
 	}{
-		"a user makes an account":          {"anna", func(*house) status.AcctChange { return status.AcctChange{Account: account1("mine", "")} }, 403},
-		"an operator does":                 {"opal", func(*house) status.AcctChange { return status.AcctChange{Account: account1("new", "")} }, 200},
-		"a coordinator below his":          {"carl", func(*house) status.AcctChange { return status.AcctChange{Account: account1("sub", "science")} }, 200},
-		"a coordinator elsewhere":          {"carl", func(*house) status.AcctChange { return status.AcctChange{Account: account1("sub", "arts")} }, 403},
-		"a coordinator makes a QOS":        {"carl", func(*house) status.AcctChange { return status.AcctChange{QOS: &status.AcctQOS{Name: "fast"}} }, 403},
+		"a user makes an account":          {"anna", func(*fixture) status.AcctChange { return status.AcctChange{Account: account1("mine", "")} }, 403},
+		"an operator does":                 {"opal", func(*fixture) status.AcctChange { return status.AcctChange{Account: account1("new", "")} }, 200},
+		"a coordinator below his":          {"carl", func(*fixture) status.AcctChange { return status.AcctChange{Account: account1("sub", "science")} }, 200},
+		"a coordinator elsewhere":          {"carl", func(*fixture) status.AcctChange { return status.AcctChange{Account: account1("sub", "arts")} }, 403},
+		"a coordinator makes a QOS":        {"carl", func(*fixture) status.AcctChange { return status.AcctChange{QOS: &status.AcctQOS{Name: "fast"}} }, 403},
 		"a user raises himself":            {"anna", raise("anna"), 403},
 		"an operator raises himself":       {"opal", raise("opal"), 403},
 		"a coordinator raises himself":     {"carl", raise("carl"), 403},
@@ -218,19 +218,19 @@ func TestWhoMayChange(t *testing.T) {
 		"a coordinator takes one in":       {"carl", join("ben", "science"), 200},
 		"a coordinator puts one elsewhere": {"carl", join("anna", "arts"), 403},
 		"an operator takes one in":         {"opal", join("anna", "arts"), 200},
-		"an old version":                   {"opal", func(h *house) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
-		"a user object out of nothing":     {"opal", func(*house) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
-		"a change of nothing":              {"anna", func(*house) status.AcctChange { return status.AcctChange{} }, 403},
-		"a coordinator deletes a whole user": {"carl", func(h *house) status.AcctChange {
+		"an old version":                   {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
+		"a user object out of nothing":     {"opal", func(*fixture) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
+		"a change of nothing":              {"anna", func(*fixture) status.AcctChange { return status.AcctChange{} }, 403},
+		"a coordinator deletes a whole user": {"carl", func(h *fixture) status.AcctChange {
 			u := h.now(t, "anna")
 			return status.AcctChange{Delete: true, User: &u}
 		}, 403},
-		"a coordinator deletes his account": {"carl", func(h *house) status.AcctChange {
+		"a coordinator deletes his account": {"carl", func(h *fixture) status.AcctChange {
 			return status.AcctChange{Delete: true, Account: account1("science", "")}
 		}, 403},
-		"the number of a user is not changed": {"opal", func(h *house) status.AcctChange { x := join("anna", "arts")(h); x.User.UID = 0; return x }, 200},
+		"the number of a user is not changed": {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.UID = 0; return x }, 200},
 	} {
-		h := newHouse(t, interceptor.Funcs{}, people()...)
+		h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 		if got := h.change(t, h.as(c.caller), c.change(h)); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
@@ -240,8 +240,8 @@ func TestWhoMayChange(t *testing.T) {
 	}
 }
 
-func raise(name string) func(*house) status.AcctChange {
-	return func(h *house) status.AcctChange {
+func raise(name string) func(*fixture) status.AcctChange {
+	return func(h *fixture) status.AcctChange {
 		u, _ := h.Cluster.Users.Get(name)
 		x := user(u)
 		x.AdminLevel = directory.LevelAdministrator
@@ -249,8 +249,8 @@ func raise(name string) func(*house) status.AcctChange {
 	}
 }
 
-func join(name, account string) func(*house) status.AcctChange {
-	return func(h *house) status.AcctChange {
+func join(name, account string) func(*fixture) status.AcctChange {
+	return func(h *fixture) status.AcctChange {
 		u, _ := h.Cluster.Users.Get(name)
 		x := user(u)
 		x.Accounts = append(x.Accounts, account)
@@ -261,7 +261,7 @@ func join(name, account string) func(*house) status.AcctChange {
 // When one of several changes fails, none is left.
 func TestNeverAPartialWrite(t *testing.T) {
 	fail := false
-	h := newHouse(
+	h := newFixture(
 		t,
 		interceptor.Funcs{
 			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
@@ -273,7 +273,7 @@ func TestNeverAPartialWrite(t *testing.T) {
 				return c.Update(ctx, o, opts...)
 			},
 		},
-		people()...)
+		usersAndAccounts()...)
 	before := []status.AcctUser{h.now(t, "anna"), h.now(t, "ben")}
 	fail = true
 	code := h.change(
@@ -312,10 +312,10 @@ func TestNeverAPartialWrite(t *testing.T) {
 
 // A change by sacctmgr leaves the fields of a User that it does not edit alone.
 func TestOtherFieldsOfAUserStay(t *testing.T) {
-	list := people()
+	list := usersAndAccounts()
 	anna, most := list[0].(*v1alpha1.User), int64(1<<20) //nolint:forcetypeassert // people begins with users
 	anna.Spec.MaxBytes, anna.Spec.SSHKeys = &most, []string{"ssh-ed25519 AAAA"}
-	h := newHouse(t, interceptor.Funcs{}, list...)
+	h := newFixture(t, interceptor.Funcs{}, list...)
 	want := anna.Spec.DeepCopy()
 	want.Accounts = append(want.Accounts, "arts")
 	if code := h.change(t, h.as("root", directory.Masters), join("anna", "arts")(h)); code != http.StatusOK {
@@ -369,7 +369,7 @@ func tag(f reflect.StructField) string {
 
 // Names of accounts and QOS may have what names of objects may not.
 func TestNamesThatObjectsCannotHave(t *testing.T) {
-	h := newHouse(t, interceptor.Funcs{}, people()...)
+	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 	root := h.as("root", directory.Masters)
 	state := func() (accounts, qos []string) {
 		s := h.state(root)
@@ -416,8 +416,8 @@ func TestNamesThatObjectsCannotHave(t *testing.T) {
 	}
 }
 
-func TestUnknownPeopleAreNamed(t *testing.T) {
-	h := newHouse(t, interceptor.Funcs{}, people()...)
+func TestUnknownUsersAreNamed(t *testing.T) {
+	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 	users, groups := h.unknownOwners(
 		&status.RecordQuery{Users: []string{"anna", "nosuch"}, UserIDs: []int64{1002, 77}, GroupIDs: []int64{78}},
 	)
