@@ -95,14 +95,14 @@ func TestOutputWithoutSource(t *testing.T) {
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 140, 24)
 	d.see("101")
 	d.keys(":output 101<enter>")
-	d.see("no such file or directory; and the job's agent cannot be asked: permission denied")
+	d.see("no such file or directory; reading it from the agent failed: permission denied")
 	serveAgents(t, c, func(conn *step.Conn, _ *step.Frame) {
-		send(conn, step.FrameRefused, 0, "/dev/null is no file that can be read again")
+		send(conn, step.FrameRefused, 0, "/dev/null cannot be read a second time")
 		send(conn, step.FrameDone, 0, "")
 	})
 	d.keys("O")
 	d.keys("o")
-	d.see("/dev/null is no file that can")
+	d.see("/dev/null cannot be read")
 	d.keys(":output 131<enter>")
 	d.see("The job has not started.")
 }

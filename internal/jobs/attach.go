@@ -44,7 +44,7 @@ func (c *Client) AttachAs(ctx context.Context, id int64, client string) (io.Read
 const maxSilence = 45 * time.Second
 
 // errSilent is the cause of the end of a stream after maxSilence.
-var errSilent = errors.New("no sign of life from the queue")
+var errSilent = fmt.Errorf("the queue has sent nothing for %s", maxSilence)
 
 // Events calls fn with every change of the job until the job has ended or fn returns
 // false. It reconnects when the connection is lost. With own, the job depends on the

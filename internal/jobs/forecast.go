@@ -63,7 +63,7 @@ func (s *Submitted) noForecastText() string {
 	case f == nil:
 		return text
 	case f.Reason != "":
-		return text + " and wait; when it starts cannot be foreseen (" + f.Reason + ")"
+		return text + " and wait; its start cannot be predicted (" + f.Reason + ")"
 	}
-	return text + "; the scheduler is too busy to say when it would start"
+	return text + "; the scheduler is too busy to predict its start"
 }

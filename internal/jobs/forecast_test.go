@@ -54,8 +54,8 @@ func TestForecastText(t *testing.T) {
 			"Job 5 to start at 2026-11-22T12:48:26 using 1 processors on nodes n[1-2] in partition debug",
 			"Job 6 to start at 2026-11-22T12:48:26 using 2 processors on nodes n2 in partition debug",
 		}},
-		{wire.Forecast{Reason: "Resources"}, "the job would be accepted in partition debug and wait; when it starts cannot be foreseen (Resources)", nil},
-		{wire.Forecast{}, "the job would be accepted in partition debug; the scheduler is too busy to say when it would start", nil},
+		{wire.Forecast{Reason: "Resources"}, "the job would be accepted in partition debug and wait; its start cannot be predicted (Resources)", nil},
+		{wire.Forecast{}, "the job would be accepted in partition debug; the scheduler is too busy to predict its start", nil},
 	} {
 		s := &Submitted{Partition: "debug", Forecast: &c.f}
 		if got := s.ForecastSummary(); got != c.together {

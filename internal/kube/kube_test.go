@@ -289,7 +289,7 @@ func TestForeignCertificate(t *testing.T) {
 	}
 }
 
-func TestBrokenAnswers(t *testing.T) {
+func TestBrokenResponses(t *testing.T) {
 	c := connected(t, "{token: t}", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/cut" {
 			w.Header().Set("Content-Length", "100")

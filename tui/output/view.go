@@ -35,7 +35,7 @@ func (p *Page) emptyText() string {
 	case p.feed.Err != nil && p.source == nil:
 		return p.feed.Err.Error()
 	case p.err != nil && p.fileError != nil:
-		return p.fileError.Error() + "; and the job's agent cannot be asked: " + p.err.Error()
+		return p.fileError.Error() + "; reading it from the agent failed: " + p.err.Error()
 	case errors.Is(p.err, fs.ErrNotExist) && file:
 		return p.path + " does not exist yet, or is not on a volume of this machine." + p.noAgentReason()
 	case p.err != nil && file:
@@ -63,7 +63,7 @@ func (p *Page) noAgentReason() string {
 	case p.job.State == "PENDING":
 		return " The job has not started."
 	}
-	return " The job is " + p.job.State + ", so its agent cannot be asked."
+	return " The job is " + p.job.State + ", so its agent cannot send it."
 }
 
 // draw draws the lines from up to, not including, to.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestRead(t *testing.T) {
+func TestLibrariesOfAProgram(t *testing.T) {
 	const text = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibmine.so.2 => /opt/my lib/libmine.so.2 (0x00007f1)\n" +
 		"\tlibgone.so => not found\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f2)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f3)\n"
 	want := []string{"/opt/my lib/libmine.so.2", "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}

@@ -43,6 +43,9 @@ var ErrGone = errors.New("the connection was not resumed")
 // errRecord means that the other end is not a Stream.
 var errRecord = errors.New("malformed record")
 
+// errSilent means that nothing arrived for maxSilence.
+var errSilent = fmt.Errorf("nothing was received for %s", maxSilence)
+
 // Stream is one end of a stream. Its methods are safe for concurrent use, except
 // Read, which may be called by one goroutine at a time. The caller must read
 // until the stream ends, because acknowledgements arrive with the data.
@@ -280,7 +283,7 @@ func (s *Stream) watchForSilence(l *link) (stop func()) {
 	if !s.detectSilence {
 		return func() {}
 	}
-	t := time.AfterFunc(maxSilence, func() { s.dropBroken(l, errors.New("no sign of life")) })
+	t := time.AfterFunc(maxSilence, func() { s.dropBroken(l, errSilent) })
 	return func() { t.Stop() }
 }
 
