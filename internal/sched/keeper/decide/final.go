@@ -1,0 +1,62 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// unstoredRetry is the interval in which a job that is not in the accounting database yet
+// is reconciled again, in case a notification was lost.
+const unstoredRetry = 30 * time.Second
+
+// final is Next for a job with a final state.
+func (f *Facts) final() Action {
+	switch {
+	case f.Assumed: // it was cancelled together with many others
+		return Action{Kind: WriteAssumed}
+	case f.Job.DeletionTimestamp != nil && f.Unstored:
+		return Action{Wake: f.Now.Add(unstoredRetry)}
+	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable):
+		// Deleting it deletes its pods.
+		return f.leftoverPods()
+	case f.Job.DeletionTimestamp != nil:
+		return f.removeFinalizer()
+	case f.RequeueAsked() && !f.Cancelled():
+		return Action{Kind: Requeue}
+	}
+	if f.ownsLeftoverPods() {
+		return f.leftoverPods()
+	}
+	if f.recurs() {
+		return Action{Kind: Requeue}
+	}
+	gone := f.Now
+	if e := f.Job.Status.EndTime; e != nil {
+		gone = e.Add(f.Rules.MinJobAge)
+	}
+	switch {
+	case f.Now.Before(gone):
+		return Action{Wake: gone}
+	case f.IsAwaited, len(f.SplitOff) > 0:
+		return Action{Wake: f.Now.Add(time.Minute)}
+	case f.Unstored:
+		return Action{Wake: f.Now.Add(unstoredRetry)}
+	}
+	return Action{Kind: Delete}
+}
+
+// removeFinalizer lets the API server delete a job after the jobs that were split off it
+// have ended. They need its script, and are cancelled with it.
+func (f *Facts) removeFinalizer() Action {
+	for _, t := range f.SplitOff {
+		if t.Spec.Cancel == nil && !t.IsFinal() {
+			return Action{Kind: CancelParts}
+		}
+	}
+	if slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() }) {
+		return Action{Wake: f.Now.Add(time.Minute)}
+	}
+	return Action{Kind: RemoveFinalizer}
+}
