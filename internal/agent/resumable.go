@@ -111,7 +111,7 @@ func (a *Agent) serveResumable(ctx context.Context, conn *step.Conn, open *step.
 	err := conn.SendJSON(step.FrameResumable, answer)
 	if err == nil {
 		raw, r := conn.Raw()
-		err = s.Use(raw, r, open.Received)
+		err = s.Attach(raw, r, open.Received)
 	}
 	if open.Token != "" {
 		if err != nil {

@@ -81,7 +81,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 
 		Reservations: NewStore(name[*v1alpha1.Reservation]),
 	}
-	all.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: all.slim})
+	all.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: all.dropUnreadFields})
 	if err != nil {
 		return nil, fmt.Errorf("cache of the API server: %w", err)
 	}
@@ -166,8 +166,8 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	return time.Duration(min(minutes, maxOverTime)) * time.Minute
 }
 
-// slim removes from an object the fields that no server process reads from memory.
-func (c *Cluster) slim(o any) (any, error) {
+// dropUnreadFields removes from an object the fields that no server process reads from memory.
+func (c *Cluster) dropUnreadFields(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
 		x.ManagedFields = nil
@@ -235,7 +235,7 @@ func setAnnotation(o client.Object, key, value string) {
 // not kept in memory. It does not change j.
 func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
-	_, _ = c.slim(j)
+	_, _ = c.dropUnreadFields(j)
 	c.Jobs.Apply(j)
 }
 
@@ -248,17 +248,17 @@ func (c *Cluster) Start(ctx context.Context) error {
 		return err
 	}
 	for _, err := range []error{
-		add(follow(ctx, c.cache, &v1alpha1.BatchJob{}, c.Jobs)),
-		add(follow(ctx, c.cache, &corev1.Pod{}, c.Pods)),
-		add(follow(ctx, c.cache, &corev1.Node{}, c.Nodes)),
-		add(follow(ctx, c.cache, &v1alpha1.Partition{}, c.Partitions)),
-		add(follow(ctx, c.cache, &v1alpha1.User{}, c.Users)),
-		add(follow(ctx, c.cache, &v1alpha1.Cluster{}, c.Settings)),
-		add(follow(ctx, c.cache, &corev1.Namespace{}, c.Namespaces)),
-		add(follow(ctx, c.cache, &v1alpha1.Account{}, c.Accounts)),
-		add(follow(ctx, c.cache, &v1alpha1.QOS{}, c.QOS)),
-		add(follow(ctx, c.cache, &v1alpha1.Reservation{}, c.Reservations)),
-		add(follow(ctx, c.cache, &podgroup.PodGroup{}, c.PodGroups)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.BatchJob{}, c.Jobs)),
+		add(fillByWatch(ctx, c.cache, &corev1.Pod{}, c.Pods)),
+		add(fillByWatch(ctx, c.cache, &corev1.Node{}, c.Nodes)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.Partition{}, c.Partitions)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.User{}, c.Users)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.Cluster{}, c.Settings)),
+		add(fillByWatch(ctx, c.cache, &corev1.Namespace{}, c.Namespaces)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.Account{}, c.Accounts)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.QOS{}, c.QOS)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.Reservation{}, c.Reservations)),
+		add(fillByWatch(ctx, c.cache, &podgroup.PodGroup{}, c.PodGroups)),
 	} {
 		if err != nil {
 			return err
@@ -271,9 +271,10 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
-// known returns the object with the name that users know (see Named). If that differs from
-// the object's own name, it returns a copy: the cache keeps the original under its name.
-func known[T client.Object](o T) T {
+// withUserName returns the object with the name that users know (see Named). If that
+// differs from the object's own name, it returns a copy, because the cache keeps the
+// original under its own name.
+func withUserName[T client.Object](o T) T {
 	switch any(o).(type) {
 	case *v1alpha1.Account, *v1alpha1.QOS, *v1alpha1.Partition:
 		if o.GetAnnotations()[v1alpha1.NameAnnotation] != "" {
@@ -290,16 +291,16 @@ type watched[T client.Object] interface {
 	Remove(obj T, now time.Time)
 }
 
-// follow fills store from a watch of kind.
-func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store watched[T]) (
+// fillByWatch fills store from a watch of kind.
+func fillByWatch[T client.Object](ctx context.Context, k cache.Cache, kind T, store watched[T]) (
 	toolscache.InformerSynced, error) {
 	inf, err := k.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching %T: %w", kind, err)
 	}
 	reg, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { store.Apply(known(o.(T))) },
-		UpdateFunc: func(_, o any) { store.Apply(known(o.(T))) },
+		AddFunc:    func(o any) { store.Apply(withUserName(o.(T))) },
+		UpdateFunc: func(_, o any) { store.Apply(withUserName(o.(T))) },
 		DeleteFunc: func(o any) {
 			if d, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = d.Obj

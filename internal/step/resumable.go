@@ -47,7 +47,7 @@ func DialResumable(
 	r.stream.DetectSilence()
 	r.stream.OnLoss(r.reconnect)
 	raw, reader := first.Raw()
-	if err := r.stream.Use(raw, reader, 0); err != nil {
+	if err := r.stream.Attach(raw, reader, 0); err != nil {
 		return nil, nil, err
 	}
 	return NewConn(r), &resumable, nil
@@ -135,5 +135,5 @@ func (r *redialer) resume(ctx context.Context) error {
 		return resume.ErrGone // the agent no longer has the stream
 	}
 	raw, reader := conn.Raw()
-	return r.stream.Use(raw, reader, resumable.Received)
+	return r.stream.Attach(raw, reader, resumable.Received)
 }

@@ -76,7 +76,7 @@ type link struct {
 	idle bool   // everything has been sent
 }
 
-// New returns an end without a connection; Use attaches one. The stream fails
+// New returns an end without a connection; Attach attaches one. The stream fails
 // when it has been without a connection for the time grace.
 func New(grace time.Duration) *Stream {
 	s := &Stream{grace: grace}
@@ -86,11 +86,11 @@ func New(grace time.Duration) *Stream {
 }
 
 // OnLoss registers a function that is called, in its own goroutine, whenever a
-// connection breaks. It must be called before Use.
+// connection breaks. It must be called before Attach.
 func (s *Stream) OnLoss(fn func(cause error)) { s.onLoss = fn }
 
 // DetectSilence makes the stream drop a connection on which nothing arrives. It
-// must be called before Use.
+// must be called before Attach.
 func (s *Stream) DetectSilence() { s.detectSilence = true }
 
 // Detach drops the present connection, if any, and returns the number of bytes
@@ -102,10 +102,10 @@ func (s *Stream) Detach() (received uint64) {
 	return s.received
 }
 
-// Use continues the stream over conn, which it owns. received is the number of
+// Attach continues the stream over conn, which it owns. received is the number of
 // bytes that the other end has received. The bytes of conn are read from r, which
 // may have buffered some.
-func (s *Stream) Use(conn io.ReadWriteCloser, r io.Reader, received uint64) error {
+func (s *Stream) Attach(conn io.ReadWriteCloser, r io.Reader, received uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {

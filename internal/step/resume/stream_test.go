@@ -52,10 +52,10 @@ func (p *pair) connect() {
 	p.mu.Unlock()
 	receivedA := p.a.Detach()
 	receivedB := p.b.Detach()
-	if err := p.a.Use(x, x, receivedB); err != nil {
+	if err := p.a.Attach(x, x, receivedB); err != nil {
 		p.t.Error(err)
 	}
-	if err := p.b.Use(y, y, receivedA); err != nil {
+	if err := p.b.Attach(y, y, receivedA); err != nil {
 		p.t.Error(err)
 	}
 }
@@ -178,7 +178,7 @@ func TestGrace(t *testing.T) {
 		t.Error(err)
 	}
 	x, _ := net.Pipe()
-	if err := s.Use(x, x, 0); !errors.Is(err, ErrGone) {
+	if err := s.Attach(x, x, 0); !errors.Is(err, ErrGone) {
 		t.Error("a failed stream was resumed:", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestBadRecords(t *testing.T) {
 		lost := make(chan error, 1)
 		s.OnLoss(func(err error) { lost <- err })
 		x, y := net.Pipe()
-		if err := s.Use(x, x, 0); err != nil {
+		if err := s.Attach(x, x, 0); err != nil {
 			t.Fatal(err)
 		}
 		go s.Read(make([]byte, 10)) //nolint:errcheck // it ends with the stream
@@ -214,7 +214,7 @@ func TestBadRecords(t *testing.T) {
 	s := New(deadline)
 	defer s.Close()
 	x, _ := net.Pipe()
-	if err := s.Use(x, x, 5); !errors.Is(err, errRecord) {
+	if err := s.Attach(x, x, 5); !errors.Is(err, errRecord) {
 		t.Error("the stream accepted an acknowledgement of bytes that were never sent:", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestSilenceWithinARecord(t *testing.T) {
 			s.OnLoss(func(err error) { lost <- err })
 			x, y := net.Pipe()
 			defer y.Close()
-			if err := s.Use(x, x, 0); err != nil {
+			if err := s.Attach(x, x, 0); err != nil {
 				t.Fatal(err)
 			}
 			go io.Copy(io.Discard, s) //nolint:errcheck // it ends with the stream
