@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -223,21 +224,16 @@ func mayCoordinateUser(coordinates map[string]bool, t target) bool {
 	if !ok || !ok2 {
 		return false
 	}
-	foreign := func(u *v1alpha1.User) string {
-		var list []v1alpha1.Association
-		for _, a := range u.Spec.Associations {
-			if !coordinates[a.Account] {
-				list = append(list, a)
-			}
-		}
-		accounts := slices.DeleteFunc(slices.Clone(u.Spec.Accounts), func(a string) bool { return coordinates[a] })
-		slices.Sort(accounts)
-		b, err := json.Marshal([]any{list, accounts, u.Spec.AdminLevel, u.Spec.WCKeys, u.Spec.DefaultQOS})
-		if err != nil {
-			return u.Name
-		}
-		return string(b)
+	others := func(u *v1alpha1.User) *v1alpha1.UserSpec {
+		spec := u.Spec.DeepCopy()
+		spec.DefaultAccount = ""
+		spec.Associations = slices.DeleteFunc(spec.Associations, func(a v1alpha1.Association) bool {
+			return coordinates[a.Account]
+		})
+		spec.Accounts = slices.DeleteFunc(spec.Accounts, func(a string) bool { return coordinates[a] })
+		slices.Sort(spec.Accounts)
+		return spec
 	}
-	return foreign(old) == foreign(now) &&
+	return equality.Semantic.DeepEqual(others(old), others(now)) &&
 		(old.Spec.DefaultAccount == now.Spec.DefaultAccount || coordinates[now.Spec.DefaultAccount])
 }

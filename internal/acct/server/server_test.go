@@ -217,10 +217,20 @@ func TestWhoMayChange(t *testing.T) {
 		"a user joins an account":          {"anna", join("anna", "arts"), 403},
 		"a coordinator takes one in":       {"carl", join("ben", "science"), 200},
 		"a coordinator puts one elsewhere": {"carl", join("anna", "arts"), 403},
-		"an operator takes one in":         {"opal", join("anna", "arts"), 200},
-		"an old version":                   {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
-		"a user object out of nothing":     {"opal", func(*fixture) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
-		"a change of nothing":              {"anna", func(*fixture) status.AcctChange { return status.AcctChange{} }, 403},
+		"a coordinator changes the wckey": {"carl", func(h *fixture) status.AcctChange {
+			x := join("ben", "science")(h)
+			x.User.DefaultWCKey = "carls"
+			return x
+		}, 403},
+		"an operator changes the wckey": {"opal", func(h *fixture) status.AcctChange {
+			x := join("ben", "science")(h)
+			x.User.DefaultWCKey = "carls"
+			return x
+		}, 200},
+		"an operator takes one in":     {"opal", join("anna", "arts"), 200},
+		"an old version":               {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
+		"a user object out of nothing": {"opal", func(*fixture) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
+		"a change of nothing":          {"anna", func(*fixture) status.AcctChange { return status.AcctChange{} }, 403},
 		"a coordinator deletes a whole user": {"carl", func(h *fixture) status.AcctChange {
 			u := h.now(t, "anna")
 			return status.AcctChange{Delete: true, User: &u}
