@@ -80,8 +80,10 @@ func (u *Usage) amount(tres string) (n int64, ok bool) {
 	return 0, false
 }
 
-// add adds o times the factor.
+// add adds o times the factor. A sum is Billed: it counts what each job is billed.
 func (u *Usage) add(o *Usage, factor int64) {
+	billing, _ := o.amount("billing")
+	u.Billing, u.Billed = u.Billing+billing*factor, true
 	u.CPUs += o.CPUs * factor
 	u.Nodes += o.Nodes * factor
 	u.Memory += o.Memory * factor

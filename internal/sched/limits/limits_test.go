@@ -274,3 +274,45 @@ func TestDenyOnLimit(t *testing.T) {
 		}
 	}
 }
+
+// Running jobs count towards limits of billing with what they are billed
+// (TRESBillingWeights), also after others have started and ended.
+func TestBillingOfRunningJobs(t *testing.T) {
+	job := func(billing int64) *limits.Usage {
+		u := anna(1)
+		u.Billing, u.Billed = billing, true
+		return u
+	}
+	unbilled := anna(3) // its CPUs count
+	c := limits.New(&limits.Input{
+		Accounts: []*v1alpha1.Account{account("chem", "", v1alpha1.Limits{
+			GrpTRES: tres{"billing": 150}, GrpTRESRunMins: tres{"billing": 20_000},
+		})},
+		Running: []limits.Usage{*job(100), *unbilled},
+	})
+	left := func() int64 {
+		t.Helper()
+		reason, draws := c.Check(job(10))
+		if reason != "" || len(draws) != 1 {
+			t.Fatalf("%q, %v", reason, draws)
+		}
+		return c.Limits[draws[0]].Left
+	}
+	if n := left(); n != 47 {
+		t.Errorf("%d are left of 150 beside jobs billed 100 and 3", n)
+	}
+	c.Add(job(40))
+	if n := left(); n != 7 {
+		t.Errorf("%d are left after a job billed 40 has started", n)
+	}
+	c.Remove(job(40))
+	c.Remove(job(100))
+	if n := left(); n != 147 {
+		t.Errorf("%d are left after two jobs have ended", n)
+	}
+	// 100 and 3 for 60 minutes, and 250 of this job for as long: 21,180 of 20,000.
+	c.Add(job(100))
+	if reason, _ := c.Check(job(250)); reason != "AssocGrpBillingRunMinutes" {
+		t.Errorf("a job beyond the limit of running minutes: %q", reason)
+	}
+}
