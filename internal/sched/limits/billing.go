@@ -3,6 +3,7 @@ package limits
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ func ParseBilling(text string, maxTRES bool) (Billing, error) {
 			value, unit = cutMemoryUnit(value)
 		}
 		w, err := strconv.ParseFloat(value, 64)
-		if err != nil || w < 0 || !billable(name) {
+		if isNumber := w >= 0 && !math.IsInf(w, 1); err != nil || !isNumber || !billable(name) {
 			return Billing{}, fmt.Errorf("%q is not the weight of a TRES", part)
 		}
 		if b.weights == nil {

@@ -29,7 +29,7 @@ func TestBilling(t *testing.T) {
 			t.Errorf("%q, most %v: %d, want %d", tt.weights, tt.most, got, tt.want)
 		}
 	}
-	for _, bad := range []string{"CPU", "CPU=x", "CPU=-1", "colour=1", "gres/=1", "Mem=G"} {
+	for _, bad := range []string{"CPU", "CPU=x", "CPU=-1", "colour=1", "gres/=1", "Mem=G", "CPU=NaN", "CPU=Inf", "Mem=1e999"} {
 		if b, err := ParseBilling(bad, false); err == nil {
 			t.Errorf("%q was read as %v", bad, b)
 		}
