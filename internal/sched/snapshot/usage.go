@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -94,7 +95,7 @@ func (s *Snapshot) weightedSeconds(b *v1alpha1.BatchJob, factor func(qos string)
 func UsageFactor(list []*v1alpha1.QOS) func(qos string) float64 {
 	factors := map[string]float64{}
 	for _, q := range list {
-		if f, err := strconv.ParseFloat(q.Spec.UsageFactor, 64); err == nil && f >= 0 {
+		if f, err := strconv.ParseFloat(q.Spec.UsageFactor, 64); err == nil && f >= 0 && !math.IsInf(f, 1) {
 			factors[q.Name] = f
 		}
 	}
