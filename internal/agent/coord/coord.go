@@ -176,7 +176,8 @@ func (c *Coordinator) allocate(s *session, req *step.Request) (g *allocation, wa
 	for k, i := range l.Nodes {
 		want := c.job.Nodes[i].CPUs
 		if exact {
-			want = min(want, int32(len(l.Tasks[k]))*max(req.Shape.CPUsPerTask, 1))
+			requested := int64(len(l.Tasks[k])) * int64(max(req.Shape.CPUsPerTask, 1))
+			want = int32(min(int64(want), requested))
 		}
 		n := c.reserveCPUs(g, i, want, req.Overlap)
 		c.reserveMemory(g, i, &req.Shape, n.CPUs, req.Overlap)

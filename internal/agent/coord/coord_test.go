@@ -2,6 +2,7 @@ package coord
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -233,5 +234,19 @@ func TestGPUsPerNodeWithTotal(t *testing.T) {
 	)
 	if err != nil || len(g.gpus[0]) != 2 {
 		t.Errorf("%+v, %v; want two GPUs", g, err)
+	}
+}
+
+// TestOvercommittedCPUs: with --overcommit, tasks that request more CPUs than there are get
+// all CPUs of their node, however many they request.
+func TestOvercommittedCPUs(t *testing.T) {
+	for _, each := range []int32{2, 1 << 20, 1 << 30, 1<<30 + 1, math.MaxInt32} {
+		c := New(nil, job(), nil)
+		g, _, err := c.allocate(nil, &step.Request{Shape: step.Shape{
+			Nodes: 1, MaxNodes: 1, Tasks: 4, CPUsPerTask: each, Overcommit: true,
+		}})
+		if err != nil || len(g.nodes) != 1 || g.nodes[0].CPUs != 4 {
+			t.Errorf("4 tasks with %d CPUs each: %+v, %v", each, g, err)
+		}
 	}
 }
