@@ -49,7 +49,8 @@ var errSilent = fmt.Errorf("the queue has sent nothing for %s", maxSilence)
 // Events calls fn with every change of the job until the job has ended or fn returns
 // false. It reconnects when the connection is lost. With own, the job depends on the
 // caller: the cluster cancels the job when no caller with own has been connected for a
-// while. The error is that of ctx, or a *kube.Error if the cluster refuses.
+// while. The error is that of ctx, a *kube.Error if the cluster refuses,
+// or that of an event that cannot be decoded.
 func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.JobEvent) (more bool)) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		done, err := c.events(ctx, id, own, func(e *wire.JobEvent) bool {
@@ -61,6 +62,8 @@ func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.J
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case errors.Is(err, errBadEvent):
+			return err
 		case err != nil && !kube.IsRetryable(err) && kube.KindOf(err) != kube.Unreachable &&
 			kube.KindOf(err) != kube.Other:
 			return err
@@ -87,7 +90,7 @@ func (c *Client) events(ctx context.Context, id int64, own bool, fn func(*wire.J
 		}
 		e := new(wire.JobEvent)
 		if err := json.Unmarshal(line, e); err != nil {
-			return fmt.Errorf("events of job %d: %w", id, err)
+			return fmt.Errorf("%w of job %d: %w", errBadEvent, id, err)
 		}
 		if !fn(e) || e.Final {
 			over = true
@@ -97,6 +100,9 @@ func (c *Client) events(ctx context.Context, id int64, own bool, fn func(*wire.J
 	})
 	return over, err
 }
+
+// errBadEvent means that an event cannot be decoded. Another connection would not help.
+var errBadEvent = errors.New("malformed event")
 
 // errStopStream ends a stream that is no longer needed.
 var errStopStream = errors.New("enough")
