@@ -26,7 +26,7 @@ func Command(in Input) (*Call, error) { return command(&in, false) }
 // command is Command; if lenient is true, it also accepts options that Berth refuses.
 func command(in *Input, lenient bool) (*Call, error) {
 	c := &Call{previous: option.New(option.Sbatch)}
-	c.previous.Lenient = lenient
+	c.previous.Lenient, c.previous.NotRoot = lenient, in.UID != 0
 	c.segments, c.command = Segments(option.Sbatch, in.Args)
 	for _, args := range c.segments {
 		if err := c.parseComponent(in, args); err != nil || c.Client.OnlyPrints() {

@@ -92,7 +92,7 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 		return heterogeneous(parts, call.previous)
 	}
 	p := option.New(option.Sbatch)
-	p.Lenient = lenient
+	p.Lenient, p.NotRoot = lenient, in.UID != 0
 	return component(in, p)
 }
 
@@ -192,20 +192,35 @@ func directives(in *Input, p *option.Parsed) (foreign string, warnings []string,
 	if in.part >= len(lines) {
 		return read.Foreign, nil, nil
 	}
+	var words []string
 	for _, line := range lines[in.part] {
-		rest, err := p.Directive(line.Words)
-		if err != nil {
-			return "", nil, err
-		}
+		words = append(words, line.Words...)
 		if line.Cut {
 			warnings = append(warnings, imageHint(line)...)
 		}
-		if len(rest) == 0 {
-			continue
-		}
+		warnings = append(warnings, endWarning(line)...)
+	}
+	rest, err := p.Directives(words)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(rest) > 0 {
 		return "", nil, slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
 	}
 	return read.Foreign, warnings, nil
+}
+
+// endWarning returns a warning about the words of a line that Slurm ignores: those after
+// an empty word or after a separator that is not the first word.
+func endWarning(line directive.Line) []string {
+	if !line.Ignored {
+		return nil
+	}
+	if line.End[0] == '"' || line.End[0] == '\'' {
+		return []string{fmt.Sprintf("warning: line %d: the words after %s are ignored", line.Number, line.End)}
+	}
+	return []string{fmt.Sprintf("warning: line %d: %s is not the first word, so it and the words after it are ignored",
+		line.Number, line.End)}
 }
 
 // imageHint returns a hint about an image name that a comment cuts short: enroot

@@ -60,6 +60,9 @@ func (p *pair) answer(s *side, c *call) answer {
 	}
 	n := &normalizer{side: s, fresh: fresh, command: c.command, command2: strings.Join(c.args(), " ")}
 	a.add(n, "", o)
+	if c.isScript {
+		a.lines = scriptAnswer(a.lines)
+	}
 	if c.kind != query && c.kind != allocation && fresh != "" {
 		show := s.run(u, nil, "", "scontrol", "show", "job", fresh)
 		s.run(u, nil, "", "scancel", fresh)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -46,6 +47,8 @@ type call struct {
 	kind    kind
 	command string
 	parts   []part
+	// isScript: the parts in the script are its lines as they are, not directives.
+	isScript bool
 }
 
 // args returns the arguments of the command.
@@ -66,6 +69,9 @@ func (c *call) wordsAt(where place) (out []string) {
 
 // script returns the standard input: a batch script for sbatch.
 func (c *call) script() string {
+	if c.isScript {
+		return strings.Join(c.wordsAt(inScript), "\n")
+	}
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n")
 	for _, p := range c.parts {
@@ -108,6 +114,9 @@ func (c *call) String() string {
 		words = append(words, quote(a))
 	}
 	line := strings.Join(words, " ")
+	if c.isScript {
+		return line + " <<< " + strconv.Quote(c.script())
+	}
 	for _, p := range c.parts {
 		if p.place == inScript {
 			line += "  #SBATCH " + strings.Join(p.words, " ")

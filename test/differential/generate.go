@@ -15,8 +15,8 @@ type generator struct {
 	only []string // commands; empty: all
 }
 
-func newGenerator(seed uint64) *generator {
-	return &generator{r: rand.New(rand.NewPCG(seed, 0))}
+func newGenerator(seed uint64, only ...string) *generator {
+	return &generator{r: rand.New(rand.NewPCG(seed, 0)), only: only}
 }
 
 // form is a way to call a command.
@@ -74,15 +74,20 @@ func usable(command string, o *option.Option) bool {
 	return o.Since == "" && !skipped[o.Name] && !skipped[command+" "+o.Name]
 }
 
-// options returns up to limit parts with options of the command, at least one.
-func (g *generator) options(command string, limit int) []part {
+// usableOptions returns the options that calls of the command may have.
+func usableOptions(command string) (table []*option.Option) {
 	all, _ := option.Of(command)
-	var table []*option.Option
 	for _, o := range all {
 		if usable(command, o) {
 			table = append(table, o)
 		}
 	}
+	return table
+}
+
+// options returns up to limit parts with options of the command, at least one.
+func (g *generator) options(command string, limit int) []part {
+	table := usableOptions(command)
 	var parts []part
 	for range 1 + g.r.IntN(limit) {
 		o := table[g.r.IntN(len(table))]

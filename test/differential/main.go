@@ -21,6 +21,7 @@ import (
 // options are the flags.
 type options struct {
 	bin, slurm, conf, state, users, only, report string
+	scripts                                      string
 	calls, parallel                              int
 	seed                                         uint64
 	timeout                                      time.Duration
@@ -37,6 +38,8 @@ func main() {
 	flag.StringVar(&o.users, "users", "", "two `users`, with a comma, whose commands are compared (as root)")
 	flag.StringVar(&o.only, "only", "", "compare these `commands` only, with commas")
 	flag.StringVar(&o.report, "report", "", "`file` of the report (default: standard output)")
+	flag.StringVar(&o.scripts, "scripts", "",
+		"compare batch scripts instead, made anew or from those in this `directory`")
 	flag.IntVar(&o.calls, "calls", 1000, "how many command lines to compare")
 	flag.IntVar(&o.parallel, "parallel", 3, "how many command lines run at the same time")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the command lines")
@@ -60,13 +63,17 @@ func differential(ctx context.Context, o *options) error {
 	if err := both.prepare(ctx); err != nil {
 		return err
 	}
-	g := newGenerator(o.seed)
-	if o.only != "" {
-		g.only = strings.Split(o.only, ",")
+	next := newGenerator(o.seed, strings.FieldsFunc(o.only, func(r rune) bool { return r == ',' })...).next
+	if o.scripts != "" {
+		s, err := newScripts(o.seed, o.scripts)
+		if err != nil {
+			return err
+		}
+		next = s.next
 	}
 	calls := make([]*call, o.calls)
 	for i := range calls {
-		calls[i] = g.next()
+		calls[i] = next()
 	}
 	started := time.Now()
 	r := newRun(both, o.parallel)

@@ -19,11 +19,19 @@ type Line struct {
 	Words  []string
 	// Cut: a comment starts within the last word and cuts it short.
 	Cut bool
+	// End is the empty word in quotes, or the separator, that ended the directive before
+	// its line ended. Ignored: it is a separator, which separates nothing there, or words
+	// follow it.
+	End     string
+	Ignored bool
 	// Separator: the following lines belong to the next component of a
 	// heterogeneous job. Words is the separator as it was written, and the ignored
 	// words after it.
 	Separator bool
 }
+
+// blanks are what separates words within a line.
+const blanks = " \t\v\f\r"
 
 // OldSeparator is the deprecated name of the separator "hetjob".
 const OldSeparator = "packjob"
@@ -32,7 +40,7 @@ const OldSeparator = "packjob"
 // or packjob in either case, at the end of the line or before a blank. Quotes
 // have no meaning here.
 func isSeparator(text string) bool {
-	text = strings.TrimLeft(text, " \t\v\f\r")
+	text = strings.TrimLeft(text, blanks)
 	for _, name := range []string{"hetjob", OldSeparator} {
 		if len(text) < len(name) || !strings.EqualFold(text[:len(name)], name) {
 			continue
@@ -84,29 +92,33 @@ func Read(name string, script []byte) (Result, error) {
 		text := string(line)
 		switch {
 		case strings.HasPrefix(text, Marker) && isSeparator(text[len(Marker):]):
-			r.Lines = append(r.Lines, Line{number, strings.Fields(text[len(Marker):]), false, true})
+			r.Lines = append(r.Lines, Line{Number: number, Words: strings.Fields(text[len(Marker):]), Separator: true})
 		case strings.HasPrefix(text, Marker):
-			words, rest, cut := split(text[len(Marker):])
-			if rest != "" {
-				return Result{}, unmatched(name, number, rest)
+			l, bad := split(text[len(Marker):])
+			if bad != "" {
+				return Result{}, lineError(name, number, bad)
 			}
-			if len(words) > 0 {
-				r.Lines = append(r.Lines, Line{number, words, cut, false})
+			if l.Number = number; len(l.Words) > 0 || l.Ignored {
+				r.Lines = append(r.Lines, l)
 			}
 		case r.Foreign == "" && strings.HasPrefix(text, "#PBS"):
 			r.Foreign = "#PBS"
 		case r.Foreign == "" && strings.HasPrefix(text, "#BSUB"):
 			r.Foreign = "#BSUB"
 		}
-		if first := strings.TrimLeft(text, " \t\v\f\r"); first != "" && first[0] != '#' {
+		if first := strings.TrimLeft(text, blanks); first != "" && first[0] != '#' {
 			break
 		}
 	}
 	return r, nil
 }
 
-// unmatched returns the error about an unmatched quote in rest.
-func unmatched(name string, number int, rest string) error {
+// lineError returns the error about a line that cannot be split: rest has a quote that is
+// not closed, or its first word starts with a colon.
+func lineError(name string, number int, rest string) error {
+	if strings.HasPrefix(strings.TrimLeft(rest, blanks), ":") {
+		return slurmerr.Newf(slurmerr.Fatal, "%s: line %d: Unexpected `:` in [%s]", name, number, rest)
+	}
 	quote := byte('"')
 	if i := strings.IndexAny(rest, `"'`); i >= 0 {
 		quote = rest[i]
@@ -117,25 +129,33 @@ func unmatched(name string, number int, rest string) error {
 // split splits a directive into words by Slurm's rules, which differ from those of
 // a shell: a backslash quotes the next character inside either kind of quotes too,
 // but not a blank outside of quotes, and an unquoted # starts a comment even within
-// a word. Empty words are dropped. If a quote is not closed, rest is the text from
-// the start of its word; cut reports whether a comment starts within a word.
-func split(text string) (words []string, rest string, cut bool) {
-	text = strings.TrimLeft(text, " \t\v\f\r")
+// a word. An empty word, or a separator that is not the first word, ends the directive.
+// If a quote is not closed, or a word starts with a colon, bad is the text from the start
+// of that word.
+func split(text string) (l Line, bad string) {
+	text = strings.TrimLeft(text, blanks)
 	for text != "" {
 		word, after, comment, ok := nextWord(text)
 		if !ok {
-			return nil, text, false
+			return Line{}, text
 		}
-		if word != "" {
-			words = append(words, word)
+		if word == "" && comment {
+			break
 		}
-		text, cut = after, comment && word != ""
+		if word == "" || len(l.Words) > 0 && isSeparator(text) {
+			l.End = strings.TrimSpace(text[:len(text)-len(after)])
+			after = strings.TrimLeft(after, blanks)
+			l.Ignored = word != "" || after != "" && after[0] != '#'
+			break
+		}
+		l.Words = append(l.Words, word)
+		text, l.Cut = after, comment
 	}
-	return words, "", cut
+	return l, ""
 }
 
 // nextWord returns the first word of text and the text after it, which is empty at
-// a comment. ok is false if a quote is not closed.
+// a comment. ok is false if a quote is not closed or the word starts with a colon.
 func nextWord(text string) (word, after string, comment, ok bool) {
 	var b strings.Builder
 	i := 0
@@ -144,6 +164,7 @@ func nextWord(text string) (word, after string, comment, ok bool) {
 	}
 	quote := byte(0)
 	escaped := false
+	start := i
 	for ; i < len(text); i++ {
 		c := text[i]
 		switch {
@@ -162,6 +183,8 @@ func nextWord(text string) (word, after string, comment, ok bool) {
 			quote = c
 		case c == '#':
 			return b.String(), "", true, true
+		case c == ':' && i == start:
+			return "", text, false, false
 		default:
 			b.WriteByte(c)
 		}

@@ -27,12 +27,21 @@ func TestSplit(t *testing.T) {
 		"-n\t2\t--comment=t":         {"-n", "2", "--comment=t"},
 		` "-n" 2`:                    {"-n", "2"},
 		` ""`:                        nil,
+		` -J "" -n2`:                 {"-J"},
+		` -J""b -n2`:                 {"-Jb", "-n2"},
+		` "" -n2`:                    nil,
+		` -n2 hetjob -N1`:            {"-n2"},
+		` -n2 HetJob`:                {"-n2"},
+		` -n2 "hetjob"`:              {"-n2", "hetjob"},
+		` -n2 hetjobs`:               {"-n2", "hetjobs"},
+		` -J a:b "":c ":d" \:e`:      {"-J", "a:b", ":c", ":d", ":e"},
 		` -n 4\`:                     {"-n", "4"},
 		` -n 2 # "unclosed`:          {"-n", "2"},
 		"foo":                        {"foo"},
 		` --comment="a""b"'c' -n 2 `: {"--comment=abc", "-n", "2"},
 	} {
-		words, rest, _ := split(line)
+		l, rest := split(line)
+		words := l.Words
 		if rest != "" || !slices.Equal(words, want) {
 			t.Errorf("%q: %q, rest %q; want %q", line, words, rest, want)
 		}
@@ -82,10 +91,32 @@ func TestSeparators(t *testing.T) {
 	}
 }
 
-func TestUnmatchedQuote(t *testing.T) {
+func TestIgnoredWords(t *testing.T) {
+	for line, want := range map[string]string{
+		` -J "" -n2`: `""`, " -n2 hetjob -N1": "hetjob", " -n2 hetjob # c": "hetjob", ` '' x`: "''",
+		` -J ""`: "", " -n2 # hetjob x": "", " hetjob x": "",
+	} {
+		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n"))
+		if err != nil || len(r.Lines) != 1 {
+			t.Fatalf("%q: %+v, %v", line, r, err)
+		}
+		l, got := r.Lines[0], ""
+		if l.Ignored {
+			got = l.End
+		}
+		if got != want {
+			t.Errorf("%q: words after %q are ignored, want %q", line, got, want)
+		}
+	}
+}
+
+func TestLinesThatCannotBeSplit(t *testing.T) {
 	for line, want := range map[string]string{
 		`#SBATCH -J "a b`:             "s.sh: line 2: Unmatched `\"` in [ \"a b]",
 		`#SBATCH --comment='a b -n 2`: "s.sh: line 2: Unmatched `'` in [--comment='a b -n 2]",
+		`#SBATCH: -n1`:                "s.sh: line 2: Unexpected `:` in [: -n1]",
+		`#SBATCH -n1 :`:               "s.sh: line 2: Unexpected `:` in [ :]",
+		"#SBATCH -n1 \t:b c":          "s.sh: line 2: Unexpected `:` in [ \t:b c]",
 	} {
 		_, err := Read("s.sh", []byte("#!/bin/sh\n"+line+"\n"))
 		var e *slurmerr.Error
@@ -97,7 +128,7 @@ func TestUnmatchedQuote(t *testing.T) {
 
 // unlikeShell are the characters that Slurm treats differently from a shell: the
 // backslash, the comment sign, and blanks that a shell does not treat as such.
-const unlikeShell = "\\#\v\f\r"
+const unlikeShell = ":\\#\v\f\r"
 
 // FuzzSplit checks that texts without the characters of unlikeShell are split as a
 // shell splits them, except that empty words are dropped.
@@ -108,15 +139,20 @@ func FuzzSplit(f *testing.F) {
 		if strings.ContainsAny(text, unlikeShell+"\n") {
 			return
 		}
-		words, rest, cut := split(text)
+		l, rest := split(text)
+		words, cut := l.Words, l.Cut
 		shell, err := shellquote.Split(text)
 		if err != nil {
-			if rest == "" {
+			if rest == "" && l.End == "" {
 				t.Fatalf("%q: %q; a shell: %v", text, words, err)
 			}
 			return
 		}
-		shell = slices.DeleteFunc(shell, func(w string) bool { return w == "" })
+		if i := slices.IndexFunc(shell, func(w string) bool {
+			return w == "" || strings.EqualFold(w, "hetjob") || strings.EqualFold(w, OldSeparator)
+		}); i >= 0 && len(words) == i {
+			shell = shell[:i] // it ends the directive
+		}
 		if !slices.Equal(words, shell) || rest != "" || cut {
 			t.Fatalf("%q: %q, rest %q; a shell: %q", text, words, rest, shell)
 		}
@@ -136,6 +172,9 @@ func FuzzRead(f *testing.F) {
 		for _, l := range r.Lines {
 			if strings.ContainsAny(strings.Join(l.Words, ""), "\n") {
 				t.Fatalf("%q: a word contains a newline", l.Words)
+			}
+			if len(l.Words) == 0 {
+				continue // an empty word ended it
 			}
 			again, err := Read("f", []byte(l.String()))
 			if err != nil || len(again.Lines) != 1 || again.Lines[0].Separator != l.Separator ||

@@ -20,7 +20,7 @@ func Components(args []string) [][]string {
 // too, except those that are specific to a component.
 func (p *Parsed) ParseNextComponent(args, env []string) (*Parsed, error) {
 	next := New(p.Command)
-	next.Lenient = p.Lenient
+	next.Lenient, next.NotRoot = p.Lenient, p.NotRoot
 	if err := next.Environment(env); err != nil {
 		return nil, err
 	}

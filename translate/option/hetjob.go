@@ -43,7 +43,7 @@ func (p *Parsed) recordApplied(f occurrence) {
 // heterogeneous job: those of p's that are not specific to a component.
 func (p *Parsed) NextComponent() (*Parsed, error) {
 	next := New(p.Command)
-	next.Lenient, next.switchesWait = p.Lenient, p.switchesWait
+	next.Lenient, next.NotRoot, next.switchesWait = p.Lenient, p.NotRoot, p.switchesWait
 	if err := next.inherit(p, 0); err != nil {
 		return nil, err
 	}

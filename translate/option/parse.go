@@ -38,20 +38,36 @@ func Parse(c Command, args, env []string) (*Parsed, error) {
 func (p *Parsed) CommandLine(args []string) error {
 	occurrences, operands, syntaxErr := grammars[p.Command].parse(args)
 	p.Args = operands
+	before := len(p.Warnings)
+	defer func() {
+		if p.Command == Sbatch { // Slurm's sbatch parses its command line twice
+			p.repeatPowerErrors(before)
+		}
+	}()
 	if err := p.applyAll(occurrences, FromCommandLine); err != nil || p.Client.OnlyPrints() {
 		return err
 	}
 	return syntaxErr
 }
 
-// Directive applies the words of one #SBATCH line and returns those that are not
-// options.
-func (p *Parsed) Directive(words []string) (operands []string, err error) {
-	occurrences, operands, err := grammars[p.Command].parse(words)
-	if err != nil {
+// repeatPowerErrors adds the errors about --power since an index of p.Warnings once more.
+func (p *Parsed) repeatPowerErrors(since int) {
+	for _, w := range p.Warnings[since:] {
+		if strings.HasPrefix(w, ignoredPower) {
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+}
+
+// Directives applies the words of the #SBATCH lines of a job, or of a component, and
+// returns those that are not options. As in Slurm, the lines are one list of arguments:
+// an option at the end of a line takes its argument from the next one.
+func (p *Parsed) Directives(words []string) (operands []string, err error) {
+	occurrences, operands, syntaxErr := grammars[p.Command].parse(words)
+	if err := p.applyAll(occurrences, FromScript); err != nil || p.Client.OnlyPrints() {
 		return nil, err
 	}
-	return operands, p.applyAll(occurrences, FromScript)
+	return operands, syntaxErr
 }
 
 // stepGRES is an input variable that srun reads only inside a job.

@@ -44,6 +44,8 @@ type Parsed struct {
 	// Lenient accepts refused options too, so that tests can compare their values
 	// with Slurm's.
 	Lenient bool
+	// NotRoot refuses the options that only root may use.
+	NotRoot bool
 
 	from      Source
 	applied   []appliedOption

@@ -13,7 +13,7 @@ import (
 func TestMailTypesAddUp(t *testing.T) {
 	p := option.New(option.Sbatch)
 	for _, line := range []string{"--mail-type=BEGIN", "--mail-type=END"} {
-		if _, err := p.Directive([]string{line}); err != nil {
+		if _, err := p.Directives([]string{line}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestMailTypesAddUp(t *testing.T) {
 // TestQuietInScript checks that --quiet counts only on the command line.
 func TestQuietInScript(t *testing.T) {
 	p := option.New(option.Sbatch)
-	if _, err := p.Directive([]string{"--parsable", "--quiet"}); err != nil {
+	if _, err := p.Directives([]string{"--parsable", "--quiet"}); err != nil {
 		t.Fatal(err)
 	}
 	if p.Client.Quiet != 0 || !p.Client.Parsable {

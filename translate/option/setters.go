@@ -18,6 +18,17 @@ func text(field func(*Parsed) *string) setter {
 	}
 }
 
+// identity returns the setter of an option that only root may use.
+func identity(name string, field func(*Parsed) *string) setter {
+	return func(p *Parsed, v string, _ bool) error {
+		if p.NotRoot {
+			return slurmerr.Newf(slurmerr.BadValue, "--%s only permitted by root user", name)
+		}
+		*field(p) = v
+		return nil
+	}
+}
+
 func flag(field func(*Parsed) *bool) setter {
 	return func(p *Parsed, _ string, _ bool) error {
 		*field(p) = true

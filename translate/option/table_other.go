@@ -1,6 +1,7 @@
 package option
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,9 +50,9 @@ func otherOptions() []*Option {
 			Help: "clusters to submit to", set: text(func(p *Parsed) *string { return &p.Client.Clusters })},
 		{Name: "uid", Arg: RequiredArg, Meta: "USER", In: all, Group: GroupOther,
 			Limits: []Limit{{In: Srun | Salloc, Status: Refused, Reason: "a step runs as the user who starts it"}},
-			Help:   "user to run as (root only)", set: text(func(p *Parsed) *string { return &p.Client.AsUser })},
+			Help:   "user to run as (root only)", set: identity("uid", func(p *Parsed) *string { return &p.Client.AsUser })},
 		{Name: "gid", Arg: RequiredArg, Meta: "GROUP", In: all, Group: GroupOther,
-			Help: "group to run as (root only)", set: text(func(p *Parsed) *string { return &p.Client.AsGroup })},
+			Help: "group to run as (root only)", set: identity("gid", func(p *Parsed) *string { return &p.Client.AsGroup })},
 		{Name: "acctg-freq", Arg: RequiredArg, Meta: "INTERVALS", In: all, Env: "ACCTG_FREQ", Group: GroupOther,
 			Status: Warned, Reason: "usage is not sampled at intervals", Help: "sampling intervals of resource usage",
 			set: setAcctgFreq},
@@ -163,50 +164,73 @@ func setProfile(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
+const ignoredPower = "error: Ignoring unrecognized power option"
+
 func setPower(p *Parsed, v string, _ bool) error {
 	for _, word := range splitList(v) {
 		if strings.EqualFold(word, "level") {
 			continue
 		}
-		p.warn("error: Ignoring unrecognized power option (%s)", word)
-		if p.Command == Sbatch { // it reads its command line twice
-			p.warn("error: Ignoring unrecognized power option (%s)", word)
-		}
+		p.warn(ignoredPower+" (%s)", word)
 	}
 	p.setText("power", v)
 	return nil
 }
 
-// setCPUFreq parses FREQUENCY or LOW-HIGH, either with :GOVERNOR, or a governor.
+// setCPUFreq parses FREQUENCY or LOW-HIGH, the latter with :GOVERNOR, or a governor.
 func setCPUFreq(p *Parsed, v string, _ bool) error {
-	span, governor, governed := strings.Cut(v, ":")
-	low, high, ranged := strings.Cut(span, "-")
-	if governed && isGovernor(governor) && isFrequency(span) {
-		return slurmerr.Newf(slurmerr.BadValue,
-			"gov on cpu-frec (%s) illegal without max\nInvalid --cpu-freq argument", governor)
-	}
-	validRange := isFrequency(low) && (!ranged || isFrequency(high))
-	validGovernor := !governed || isGovernor(governor)
-	if (!validRange || !validGovernor) && !isGovernor(v) {
-		if isFrequency(low) && ranged && !isFrequency(high) {
-			v = high // the error is about this part
-		}
-		return slurmerr.Newf(slurmerr.BadValue, "unrecognized --cpu-freq argument %q\nInvalid --cpu-freq argument", v)
+	if text := cpuFreqError(v); text != "" {
+		return slurmerr.New(slurmerr.BadValue, text+"\nInvalid --cpu-freq argument")
 	}
 	p.setText("cpu-freq", v)
 	return nil
+}
+
+// cpuFreqError returns what is wrong with a value of --cpu-freq, or "".
+func cpuFreqError(v string) string {
+	const unrecognized = "unrecognized --cpu-freq argument %q"
+	span, governor, governed := strings.Cut(v, ":")
+	low, high, ranged := strings.Cut(span, "-")
+	least := frequency(low)
+	switch {
+	case least == 0:
+		return fmt.Sprintf(unrecognized, low)
+	case !governed && !ranged:
+		return ""
+	case !ranged && isGovernor(low):
+		return fmt.Sprintf("governor cannot be specified twice %s{-}:%s in --cpu-freq", low, governor)
+	case !ranged:
+		return fmt.Sprintf("gov on cpu-frec (%s) illegal without max", governor)
+	}
+	switch most := frequency(high); {
+	case most == 0:
+		return fmt.Sprintf(unrecognized, high)
+	case least > most:
+		return fmt.Sprintf("min cpu-frec (%s) must be < max cpu-freq (%s)", low, high)
+	case governed && !isGovernor(governor):
+		return fmt.Sprintf("illegal governor: %s on --cpu-freq", governor)
+	}
+	return ""
 }
 
 var governors = []string{"conservative", "ondemand", "performance", "powersave", "userspace", "schedutil"}
 
 func isGovernor(s string) bool { return slices.Contains(governors, strings.ToLower(s)) }
 
-// isFrequency reports whether s is the name or number of a CPU frequency.
-func isFrequency(s string) bool {
-	switch strings.ToLower(s) {
-	case "low", "medium", "high", "highm1":
-		return true
+// frequency returns a number that orders CPU frequencies and governors as Slurm does; 0: it is
+// neither. Of a number, what follows its digits is ignored.
+func frequency(s string) uint64 {
+	const named = 1 << 32
+	for i, name := range slices.Concat([]string{"low", "medium", "high", "highm1"}, governors) {
+		if strings.EqualFold(s, name) {
+			return named + uint64(i) //nolint:gosec // an index
+		}
 	}
-	_, err := value.Count(s)
-	return err == nil
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	n, err := strconv.ParseUint(s[:digits], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -129,19 +130,30 @@ func setDelayBoot(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
+// setHint stores a hint, which checkHint checks.
 func setHint(p *Parsed, v string, _ bool) error {
 	hint := strings.ToLower(v)
-	for word := range strings.SplitSeq(hint, ",") {
+	if slices.Contains(strings.Split(hint, ","), "help") {
+		p.Client.Print, p.Client.PrintCode = hintHelp, 1
+		return nil
+	}
+	p.Job.Placement.Hint = hint
+	return nil
+}
+
+// checkHint checks --hint when all options are known, as Slurm does: errors of other options
+// come first, and a hint that others exclude may be anything.
+func checkHint(p *Parsed) error {
+	if !p.Has("hint") {
+		return nil
+	}
+	for word := range strings.SplitSeq(p.Job.Placement.Hint, ",") {
 		switch word {
 		case "compute_bound", "memory_bound", "multithread", "nomultithread":
-		case "help":
-			p.Client.Print, p.Client.PrintCode = hintHelp, 1
-			return nil
 		default:
 			return slurmerr.Newf(slurmerr.Refused, "unrecognized --hint argument %q, see --hint=help", word)
 		}
 	}
-	p.Job.Placement.Hint = hint
 	return nil
 }
 

@@ -78,11 +78,14 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 	s := &p.Job.Shape
 	fields := strings.Split(v, ":")
 	for i, to := range []*int32{&s.SocketsPerNode, &s.CoresPerSocket, &s.ThreadsPerCore}[:min(3, len(fields))] {
-		least, _, _ := strings.Cut(fields[i], "-")
+		least := fields[i]
+		if end := strings.LastIndex(least, "-"); end > 0 {
+			least = least[:end]
+		}
 		if least == "*" {
 			continue
 		}
-		n, err := value.Count(least)
+		n, err := value.CountOrZero(least)
 		if err != nil {
 			return notNumeric("Invalid numeric value %q for %s arg of -B.", least,
 				[...]string{"first", "second", "third"}[i])

@@ -16,7 +16,7 @@ import (
 // corrections in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, setImplicitTasks,
+		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
 		checkArbitrary,
 		limitNodesToTasks, adaptToNodeList, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
 	} {
@@ -31,7 +31,7 @@ func (p *Parsed) Verify() error {
 // size.
 func (p *Parsed) VerifyStep() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkNodeList, checkGRESTypes, checkSharing,
+		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes, checkSharing,
 		checkRelative,
 	} {
 		if err := check(p); err != nil {

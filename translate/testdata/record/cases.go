@@ -165,6 +165,16 @@ var scripts = func() []string {
 		` -n 2#c`, ` -n 2 # "unclosed`, ` --help`, ` --wrap=x`, ` -J ring # a comment`, ` -t 0-2:00:00`, ` --nodes=2 --ntasks-per-node=1`, ` -o ring-%j.out`} {
 		out = append(out, "#!/bin/sh\n#SBATCH"+d+"\ntrue\n")
 	}
+	// The lines are one list of arguments; an empty word or a separator ends a line.
+	for _, d := range []string{"-n\n#SBATCH 3", "--comment\n#SBATCH -n2\n#SBATCH -N1", "-J\n#SBATCHx", "-J 'a\n#SBATCH b'",
+		"--comment\n\n# a comment\n#SBATCH -n2", "-J", "-nx\n#SBATCHED", "ED\n#SBATCH -nx", "--foo\n#SBATCH -nx",
+		"-nx\n#SBATCH --foo", "--time\n#SBATCH --cpus-per-task=2", "--cpu-freq\n#SBATCH --no-requeue", `-J a "" -nx`, `"" -nx`,
+		"-J ''\n#SBATCH -n2", `-J ""b -n2`, "-n1 hetjob -nx", "-n1 HETJOB", `-n1 "hetjob"`, "-n1 packjob",
+		"-J hetjob\n#SBATCH -n2", "--gres ::1", ":", "-n1 : -n2", "-J a:b", "-J :b", `-J ":"`, `-J "":b`, `-J \:x`, `-J "a":b`, "\t:", ": -n1",
+		"--hint=", "--hint=x -J a", "--hint=x ED", "--hint=x --mem=x", "--hint=x --ntasks-per-core=1", "-B0", "-B0:1", "-B1:0", "-B-1",
+		"--power=x", "--power=x --power=y", "-S1 -S1", "--partition='' --time-min=0", "--qos=NORMAL", "--qos=Normal -n2"} {
+		out = append(out, "#!/bin/sh\n#SBATCH "+d+"\ntrue\n")
+	}
 	return out
 }()
 
