@@ -136,7 +136,7 @@ func withCorrections(err error, p *option.Parsed) error {
 	}
 	var lines []string
 	for _, w := range p.Warnings {
-		if strings.HasPrefix(w, "error: Ignoring ") {
+		if strings.HasPrefix(w, "error: Ignoring ") && !strings.Contains(w, "AllowSpecResourcesUsage") { // of a check
 			lines = append(lines, p.Command.String()+": "+w)
 		}
 	}

@@ -58,7 +58,8 @@ func (p *pair) answer(s *side, c *call) answer {
 	if c.kind == submit {
 		fresh = newJob.FindString(o.out)
 	}
-	n := &normalizer{side: s, fresh: fresh, command: c.command, command2: strings.Join(c.args(), " ")}
+	n := &normalizer{side: s, fresh: fresh, command: c.command, command2: strings.Join(c.args(), " "),
+		isScript: c.isScript}
 	a.add(n, "", o)
 	if c.isScript {
 		a.lines = scriptAnswer(a.lines)

@@ -4,13 +4,18 @@ import "regexp"
 
 // intended are the differences that Berth makes on purpose, by the row of
 // docs/what-is-different.md that names them. signature matches that of a cause, and call
-// its shortest command line; nil: every one.
+// its shortest command line; nil matches every one.
 var intended = []struct {
 	row             string
 	signature, call *regexp.Regexp
 }{
 	{"Options without effect", regexp.MustCompile(
 		`has no effect|is not possible here|set KUBECONFIG|is ignored: only an operator|rebooting of nodes`), nil},
+	{"Options without effect", nil, regexp.MustCompile(`(\\n|")#(PBS|BSUB)`)},
+	{"Help and verbose output", regexp.MustCompile(
+		`err:  ≠ sbatch: (convert it: |warning: line N: .* ignored)`), nil},
+	{"Planned starts", regexp.MustCompile(`when it starts cannot be foreseen`), nil},
+	{"Wrong values", regexp.MustCompile(`Requested time limit is invalid`), regexp.MustCompile(`--deadline.now`)},
 	{"Accounts and users", regexp.MustCompile(
 		`users are User objects|err:  ≠ .*Invalid (account|qos|user name: N)`), nil},
 	{"Binding", regexp.MustCompile(`lacks support for cpu binding`), nil},
@@ -33,7 +38,7 @@ var intended = []struct {
 // purpose.
 func intendedRow(signature, call string) string {
 	for _, d := range intended {
-		if d.signature.MatchString(signature) && (d.call == nil || d.call.MatchString(call)) {
+		if (d.signature == nil || d.signature.MatchString(signature)) && (d.call == nil || d.call.MatchString(call)) {
 			return d.row
 		}
 	}

@@ -16,6 +16,7 @@ type normalizer struct {
 	side              *side
 	fresh             string // id of the call's own job
 	command, command2 string // the command and its arguments
+	isScript          bool   // the call has a made script, with numbers like those of jobs
 }
 
 var (
@@ -50,7 +51,7 @@ func (n *normalizer) lines(text string) []string {
 			out = append(out, n.record(l)...)
 			continue
 		}
-		if n.command != "sacctmgr" { // it shows no jobs, but ids of TRES
+		if n.command != "sacctmgr" && !n.isScript { // it shows no jobs, but ids of TRES
 			l = n.ids(l)
 		}
 		if usageCommands[n.command] {

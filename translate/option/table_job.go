@@ -169,10 +169,10 @@ func setNice(p *Parsed, v string, hasValue bool) error {
 
 func setNoKill(p *Parsed, v string, hasValue bool) error {
 	off := strings.EqualFold(v, "off") || strings.EqualFold(v, "no")
-	if hasValue && !off {
+	if v != "" && !off && !strings.EqualFold(v, "set") {
 		return value.ErrInvalid
 	}
-	p.Job.Batch.NoKill = !hasValue
+	p.Job.Batch.NoKill = !off
 	return nil
 }
 

@@ -79,8 +79,8 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 	fields := strings.Split(v, ":")
 	for i, to := range []*int32{&s.SocketsPerNode, &s.CoresPerSocket, &s.ThreadsPerCore}[:min(3, len(fields))] {
 		least := fields[i]
-		if end := strings.LastIndex(least, "-"); end > 0 {
-			least = least[:end]
+		if low, high, _ := strings.Cut(least, "-"); high != "" && strings.Trim(low+high, "0123456789") == "" && low != "" {
+			least = low
 		}
 		if least == "*" {
 			continue

@@ -31,8 +31,8 @@ func (p *Parsed) Verify() error {
 // size.
 func (p *Parsed) VerifyStep() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes, checkSharing,
-		checkRelative,
+		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes,
+		checkSharing, checkRelative,
 	} {
 		if err := check(p); err != nil {
 			return err

@@ -19,9 +19,8 @@ func (e *CountError) Error() string { return e.Text }
 // The error is a *CountError.
 func Nodes(s string) (least, most int32, err error) {
 	text := strings.Trim(s, blanks)
-	if strings.HasPrefix(text, "-") && digits(text[1:]) {
-		most, _ = nodeCount(text[1:])
-		return min(1, most), most, nil
+	if high, ok := strings.CutPrefix(text, "-"); ok {
+		return nodesUpTo(high)
 	}
 	low, high, ranged := strings.Cut(text, "-")
 	least, ok := nodeCount(low)
@@ -41,6 +40,17 @@ func Nodes(s string) (least, most int32, err error) {
 		return 0, 0, &CountError{fmt.Sprintf("Maximum node count %d is less than minimum node count %d", most, least)}
 	}
 	return least, most, nil
+}
+
+// nodesUpTo parses -MOST without its hyphen.
+func nodesUpTo(high string) (least, most int32, err error) {
+	switch most, ok := nodeCount(high); {
+	case ok:
+		return min(1, most), most, nil
+	case strings.Trim(high, "-"+blanks) == "" && strings.Count(high, "-") == 0, digits(strings.TrimPrefix(high, "-")):
+		return 0, 0, &CountError{"Maximum node count -1 is less than minimum node count 1"}
+	}
+	return 0, 0, badCount(high)
 }
 
 func badCount(s string) error {

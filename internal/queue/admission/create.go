@@ -220,9 +220,11 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	if j.Account == "" {
 		j.Account = user.Spec.DefaultAccount
 	}
+	j.Account, _ = a.Directory.AccountName(j.Account)
 	if j.QOS == "" {
 		j.QOS = a.defaultQOSOf(user, j)
 	}
+	j.QOS, _ = a.Directory.QOSName(j.QOS)
 	parts, err := a.partitions(j)
 	if err != nil {
 		return err

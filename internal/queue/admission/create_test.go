@@ -354,6 +354,14 @@ func TestDefaultsOfTheUser(t *testing.T) {
 	if b := h.submit(t, carl, mine("chem")); b.Spec.Job.Account != "chem" {
 		t.Errorf("%+v", b.Spec.Job)
 	}
+	chem, high := &v1alpha1.Account{}, &v1alpha1.QOS{}
+	chem.Name, high.Name = "chem", "high"
+	fake.Feed(h.Cluster, chem, high)
+	inCapitals := mine("CHEM")
+	inCapitals.Spec.Job.QOS = "High"
+	if b := h.submit(t, carl, inCapitals); b.Spec.Job.Account != "chem" || b.Spec.Job.QOS != "high" {
+		t.Errorf("account and QOS in capitals: %q, %q", b.Spec.Job.Account, b.Spec.Job.QOS)
+	}
 	if _, refused := h.create(t, carl, mine("bio"), false); plain(t, refused) != string(refusal.InvalidAccount) {
 		t.Errorf("%v", refused)
 	}

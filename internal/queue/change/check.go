@@ -49,13 +49,15 @@ func UnknownParameter(key, v string) error {
 
 func anyName(string) bool { return true }
 
+func anyStored(name string) (stored string, ok bool) { return name, true }
+
 // CheckJobSettings refuses settings that no job could have. scontrol does so before
 // it asks whether the job exists. now has the user's time zone.
 func CheckJobSettings(set map[string]string, now time.Time) error {
 	c := &jobChange{b: &v1alpha1.BatchJob{}, Environment: &Environment{
 		Now: now, Operator: true, Priority: math.MaxInt64,
 		Partition: func(string) *v1alpha1.Partition { return &v1alpha1.Partition{} },
-		Account:   anyName, QOS: anyName, Node: anyName, Reservation: anyName, License: anyName,
+		Account:   anyStored, QOS: anyStored, Node: anyName, Reservation: anyName, License: anyName,
 		Job: func(int64) *v1alpha1.BatchJob { return nil },
 	}}
 	for _, key := range slices.Sorted(maps.Keys(set)) {

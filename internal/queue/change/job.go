@@ -31,8 +31,8 @@ type Environment struct {
 	TimeLimit int32
 
 	Partition   func(name string) *v1alpha1.Partition // nil: there is none
-	Account     func(name string) bool
-	QOS         func(name string) bool
+	Account     func(name string) (stored string, ok bool)
+	QOS         func(name string) (stored string, ok bool)
 	Node        func(short string) bool
 	Reservation func(name string) bool
 	License     func(name string) bool

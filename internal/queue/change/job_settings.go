@@ -220,18 +220,20 @@ func setPartition(c *jobChange, v string) error {
 }
 
 func setAccount(c *jobChange, v string) error {
-	if Pending(c.b) && !c.Account(v) {
+	stored, ok := c.Account(v)
+	if Pending(c.b) && !ok {
 		return refusal.InvalidAccount
 	}
-	c.b.Spec.Job.Account = v
+	c.b.Spec.Job.Account = stored
 	return nil
 }
 
 func setQOS(c *jobChange, v string) error {
-	if !c.QOS(v) {
+	stored, ok := c.QOS(v)
+	if !ok {
 		return refusal.InvalidQOS
 	}
-	c.b.Spec.Job.QOS = v
+	c.b.Spec.Job.QOS = stored
 	return nil
 }
 

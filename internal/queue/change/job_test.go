@@ -37,6 +37,11 @@ func finished() *v1alpha1.BatchJob {
 	return b
 }
 
+// stored returns a lookup of a name that ignores case.
+func stored(name string) func(string) (string, bool) {
+	return func(s string) (string, bool) { return name, strings.EqualFold(s, name) }
+}
+
 func environment(operator bool) *change.Environment {
 	dependent := pending()
 	dependent.Spec.JobID = 9
@@ -59,7 +64,7 @@ func environment(operator bool) *change.Environment {
 			}
 			return &v1alpha1.Partition{}
 		},
-		Account: is("science"), QOS: is("normal"), Node: is("n1", "n2"), Reservation: is("resv"), License: is("matlab"),
+		Account: stored("science"), QOS: stored("normal"), Node: is("n1", "n2"), Reservation: is("resv"), License: is("matlab"),
 		Job: func(id int64) *v1alpha1.BatchJob {
 			if id == 9 {
 				return dependent

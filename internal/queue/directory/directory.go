@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/limits"
@@ -217,18 +219,34 @@ func defaultPartition() *v1alpha1.Partition {
 	return p
 }
 
-// Account returns the account with the name, or nil. known is false if the cluster
-// has no Account objects.
+// Account returns the account with the name, in capitals or not as in Slurm, or nil. known
+// is false if the cluster has no Account objects.
 func (d *Directory) Account(name string) (a *v1alpha1.Account, known bool) {
-	a, _ = d.cluster.Accounts.Get(name)
-	return a, d.cluster.Accounts.Len() > 0
+	return named(d.cluster.Accounts, name), d.cluster.Accounts.Len() > 0
 }
 
-// QOS returns the QOS with the name, or nil. known is false if the cluster has no
-// QOS objects.
+// QOS returns the QOS with the name, in capitals or not as in Slurm, or nil. known is false
+// if the cluster has no QOS objects.
 func (d *Directory) QOS(name string) (q *v1alpha1.QOS, known bool) {
-	q, _ = d.cluster.QOS.Get(name)
-	return q, d.cluster.QOS.Len() > 0
+	return named(d.cluster.QOS, name), d.cluster.QOS.Len() > 0
+}
+
+// named returns the object with the name, else one whose name differs in case only, else nil.
+func named[T interface {
+	client.Object
+	comparable
+}](store *control.Store[T], name string) (found T) {
+	if o, ok := store.Get(name); ok || name == "" {
+		return o
+	}
+	var none T
+	for _, o := range store.List() {
+		// The least of several, so that the answer is always the same one.
+		if strings.EqualFold(o.GetName(), name) && (found == none || o.GetName() < found.GetName()) {
+			found = o
+		}
+	}
+	return found
 }
 
 // IsArray reports whether the job is an array, whose tasks may have started.
@@ -252,16 +270,24 @@ func HasAssociation(user *v1alpha1.User, account string) bool {
 		slices.ContainsFunc(user.Spec.Associations, func(x v1alpha1.Association) bool { return x.Account == account })
 }
 
-// AccountExists reports whether the account exists, or the cluster has no accounts.
-func (d *Directory) AccountExists(name string) bool {
-	a, known := d.Account(name)
-	return a != nil || !known
+// AccountName returns the name of the account as it is stored. ok is false if there is no
+// such account, but the cluster has others.
+func (d *Directory) AccountName(name string) (stored string, ok bool) {
+	if a, known := d.Account(name); a != nil {
+		return a.Name, true
+	} else {
+		return name, !known
+	}
 }
 
-// QOSExists reports whether the QOS exists, or the cluster has no QOS.
-func (d *Directory) QOSExists(name string) bool {
-	q, known := d.QOS(name)
-	return q != nil || !known
+// QOSName returns the name of the QOS as it is stored. ok is false if there is no such QOS,
+// but the cluster has others.
+func (d *Directory) QOSName(name string) (stored string, ok bool) {
+	if q, known := d.QOS(name); q != nil {
+		return q.Name, true
+	} else {
+		return name, !known
+	}
 }
 
 // Requeueable reports whether the job may return to the queue once it has started:

@@ -186,17 +186,25 @@ func TestDefaultPartition(t *testing.T) {
 // TestAccountsAndQOS: a cluster without accounts or QOS does not refuse any name.
 func TestAccountsAndQOS(t *testing.T) {
 	c, d := newDirectory()
-	if !d.AccountExists("lab") || !d.QOSExists("high") {
+	exists := func(f func(string) (string, bool), name string) bool { _, ok := f(name); return ok }
+	if !exists(d.AccountName, "lab") || !exists(d.QOSName, "high") {
 		t.Error("a name is refused by a cluster that has none")
 	}
 	lab, high := &v1alpha1.Account{}, &v1alpha1.QOS{}
 	lab.Name, high.Name = "lab", "high"
 	fake.Feed(c, lab, high)
-	if a, known := d.Account("lab"); a != lab || !known || !d.AccountExists("lab") || d.AccountExists("la") {
+	if a, known := d.Account("lab"); a != lab || !known || !exists(d.AccountName, "lab") || exists(d.AccountName, "la") {
 		t.Errorf("account %v, known %v", a, known)
 	}
-	if q, known := d.QOS("high"); q != high || !known || !d.QOSExists("high") || d.QOSExists("HIGH") {
+	if q, known := d.QOS("high"); q != high || !known || !exists(d.QOSName, "high") || exists(d.QOSName, "hig") {
 		t.Errorf("QOS %v, known %v", q, known)
+	}
+	// As in Slurm, case does not matter, and what was stored is shown.
+	if name, ok := d.AccountName("Lab"); name != "lab" || !ok {
+		t.Errorf("account Lab is %q, %v", name, ok)
+	}
+	if name, ok := d.QOSName("HIGH"); name != "high" || !ok {
+		t.Errorf("QOS HIGH is %q, %v", name, ok)
 	}
 	if a, known := d.Account("other"); a != nil || !known {
 		t.Errorf("an unknown account is %v, known %v", a, known)

@@ -158,7 +158,7 @@ func (s *Service) applyReservation(r *v1alpha1.Reservation, settings map[string]
 	env := change.ReservationEnvironment{
 		Now:      s.Now(),
 		User:     func(name string) bool { return s.Directory.User(name) != nil },
-		Account:  s.Directory.AccountExists,
+		Account:  func(name string) bool { _, ok := s.Directory.AccountName(name); return ok },
 		Licenses: func(name string) int32 { return s.Directory.Parameters().Licenses[name] },
 	}
 	moved, err := change.Reservation(&r.Spec, settings, &env, isNew)

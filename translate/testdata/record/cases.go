@@ -172,7 +172,10 @@ var scripts = func() []string {
 		"-J ''\n#SBATCH -n2", `-J ""b -n2`, "-n1 hetjob -nx", "-n1 HETJOB", `-n1 "hetjob"`, "-n1 packjob",
 		"-J hetjob\n#SBATCH -n2", "--gres ::1", ":", "-n1 : -n2", "-J a:b", "-J :b", `-J ":"`, `-J "":b`, `-J \:x`, `-J "a":b`, "\t:", ": -n1",
 		"--hint=", "--hint=x -J a", "--hint=x ED", "--hint=x --mem=x", "--hint=x --ntasks-per-core=1", "-B0", "-B0:1", "-B1:0", "-B-1",
-		"--power=x", "--power=x --power=y", "-S1 -S1", "--partition='' --time-min=0", "--qos=NORMAL", "--qos=Normal -n2"} {
+		"--power=x", "--power=x --power=y", "-S1 -S1", "--partition='' --time-min=0", "--qos=NORMAL", "--qos=Normal -n2",
+		"--nodes=-x", "--nodes=--x", "--nodes=-", "--nodes=-1x", "--nodes=--1", "-B1-", "-B--time=2", "-B0-1", "-B2-1", "--no-kill=set", "--no-kill=x",
+		"--cpu-freq=x-y", "--cpu-freq=low-x", "--cpu-freq=1-", "--cpu-freq=low:x", "--cpu-freq=low-high:x", "--cpu-freq=5-4", "--cpu-freq=highm1-high",
+		"--cpu-freq=performance:x", "--cpu-freq=1k", "--cpu-freq=0", "--cpu-freq=4294967296", "--cpu-freq=1-2-3"} {
 		out = append(out, "#!/bin/sh\n#SBATCH "+d+"\ntrue\n")
 	}
 	return out
