@@ -94,13 +94,15 @@ func replaced(old string, with ...string) mutation {
 
 var mutations = []mutation{
 	// What people write.
-	replaced("#SBATCH", "# SBATCH", "##SBATCH", "#sbatch", "#SBATCH:", " #SBATCH", "\t#SBATCH", "#SBATCH\t", "#PBS", "#BSUB"),
+	replaced("#SBATCH", "# SBATCH", "##SBATCH", "#sbatch", "#SBATCH:", " #SBATCH", "\t#SBATCH", "#SBATCH\t",
+		"#PBS", "#BSUB"),
 	replaced("#SBATCH ", "#SBATCH", "#SBATCH  ", "#SBATCH \t", "#SBATCH - "),
 	replaced("--", "-", "---", "—", "–", "++", "-- "), // an editor's dashes among them
 	replaced("=", " ", " = ", "==", "=\"", "='", "= ", ":", ""),
 	replaced(",", ", ", ";", ",,", " ", ""),
 	changeLine(func(s *scripts, l string) string {
-		return l + oneOf(s.r, []string{" # why", "#why", " \\", "\\", " ;", " \"", "'", " ''", " # it's", " &&", "  ", "\t", " extra", " -", " --"})
+		return l + oneOf(s.r, []string{" # why", "#why", " \\", "\\", " ;", " \"", "'",
+			" ''", " # it's", " &&", "  ", "\t", " extra", " -", " --"})
 	}),
 	changeLine(func(s *scripts, l string) string { // a letter is missing, or twice
 		if len(l) < 12 {
@@ -109,7 +111,7 @@ var mutations = []mutation{
 		i := 9 + s.r.IntN(len(l)-9)
 		return oneOf(s.r, []string{l[:i] + l[i+1:], l[:i] + l[i:i+1] + l[i:]})
 	}),
-	func(s *scripts, lines []string, at int) []string { // a line twice
+	func(_ *scripts, lines []string, at int) []string { // a line twice
 		return append(lines[:at:at], append([]string{lines[at]}, lines[at:]...)...)
 	},
 	func(_ *scripts, lines []string, at int) []string { // a line too few
@@ -119,7 +121,8 @@ var mutations = []mutation{
 		return append(append(lines[:at:at], lines[at+1:]...), lines[at])
 	},
 	insert(func(s *scripts) string {
-		return oneOf(s.r, []string{"", "set -e", "# --time=1", "#SBATCH", "#SBATCH ", "#SBATCH hetjob", "#SBATCH packjob",
+		return oneOf(s.r, []string{"", "set -e", "# --time=1", "#SBATCH", "#SBATCH ", "#SBATCH hetjob",
+			"#SBATCH packjob",
 			"#SBATCH --", "#SBATCH -", "#SBATCH true", "#SBATCH -h -z", "#SBATCH --no-such-option=1", "#SBATCH -t"})
 	}),
 	insert(func(s *scripts) string { return "#SBATCH --" + s.name() + "=" + s.oddValue() }),
@@ -171,10 +174,14 @@ func (s *scripts) name() string { return oneOf(s.r, usableOptions("sbatch")).Nam
 // oddValue returns a value at the edge of what can be written.
 func (s *scripts) oddValue() string {
 	return oneOf(s.r, []string{
-		"", "0", "-1", "+5", "1.5", "1e3", "0x10", "007", "99999999999999999999", "4294967295", "2147483648", "1k", "1K", "1G",
-		"1-2", "2-1", "1-", "-", ",", "1,2", ":", "a:b:c", "*", "$HOME", "`id`", "%j", "%%", "~", "[", "n[1-2", "n1,", "@", "=",
-		"'", "\"", "\\", "\\n", "\t", "\x1b[31m", "\x01", "\x7f", "ä", "日本", "\xff\xfe", "🙂", "none", "all", "UNLIMITED",
-		"INFINITE", "now", "now+1", "midnight", "yes", "no", strings.Repeat("x", 300), strings.Repeat("1", 40),
+		"", "0", "-1", "+5", "1.5", "1e3", "0x10", "007", "99999999999999999999", "4294967295",
+		"2147483648", "1k", "1K", "1G",
+		"1-2", "2-1", "1-", "-", ",", "1,2", ":", "a:b:c", "*", "$HOME", "`id`", "%j", "%%",
+		"~", "[", "n[1-2", "n1,", "@", "=",
+		"'", "\"", "\\", "\\n", "\t", "\x1b[31m", "\x01", "\x7f", "ä", "日本", "\xff\xfe",
+		"🙂", "none", "all", "UNLIMITED",
+		"INFINITE", "now", "now+1", "midnight", "yes", "no",
+		strings.Repeat("x", 300), strings.Repeat("1", 40),
 		strconv.Itoa(s.r.IntN(100000)),
 	})
 }

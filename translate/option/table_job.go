@@ -167,7 +167,7 @@ func setNice(p *Parsed, v string, hasValue bool) error {
 	return nil
 }
 
-func setNoKill(p *Parsed, v string, hasValue bool) error {
+func setNoKill(p *Parsed, v string, _ bool) error {
 	off := strings.EqualFold(v, "off") || strings.EqualFold(v, "no")
 	if v != "" && !off && !strings.EqualFold(v, "set") {
 		return value.ErrInvalid

@@ -79,7 +79,8 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 	fields := strings.Split(v, ":")
 	for i, to := range []*int32{&s.SocketsPerNode, &s.CoresPerSocket, &s.ThreadsPerCore}[:min(3, len(fields))] {
 		least := fields[i]
-		if low, high, _ := strings.Cut(least, "-"); high != "" && strings.Trim(low+high, "0123456789") == "" && low != "" {
+		low, high, _ := strings.Cut(least, "-")
+		if low != "" && high != "" && strings.Trim(low+high, "0123456789") == "" {
 			least = low
 		}
 		if least == "*" {

@@ -273,21 +273,21 @@ func HasAssociation(user *v1alpha1.User, account string) bool {
 // AccountName returns the name of the account as it is stored. ok is false if there is no
 // such account, but the cluster has others.
 func (d *Directory) AccountName(name string) (stored string, ok bool) {
-	if a, known := d.Account(name); a != nil {
+	a, known := d.Account(name)
+	if a != nil {
 		return a.Name, true
-	} else {
-		return name, !known
 	}
+	return name, !known
 }
 
 // QOSName returns the name of the QOS as it is stored. ok is false if there is no such QOS,
 // but the cluster has others.
 func (d *Directory) QOSName(name string) (stored string, ok bool) {
-	if q, known := d.QOS(name); q != nil {
+	q, known := d.QOS(name)
+	if q != nil {
 		return q.Name, true
-	} else {
-		return name, !known
 	}
+	return name, !known
 }
 
 // Requeueable reports whether the job may return to the queue once it has started:
