@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +25,7 @@ import (
 	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Admit decides about a request for a BatchJob as a mutating or validating webhook
@@ -64,18 +66,17 @@ func addGate(o *apiserveroptions.ServerRunOptions, g *Gate) {
 // Handles reports whether the plugin handles the operation.
 func (g *Gate) Handles(op admission.Operation) bool { return op != admission.Connect }
 
-// Admit completes what is created or changed. It removes managedFields from BatchJobs,
-// as deploy/admission does in other clusters.
+// Admit completes what is created or changed.
 func (g *Gate) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetOperation() == admission.Create && a.GetSubresource() == "" {
+		dropManagedFields(a)
+	}
 	if !ofJobs(a) || a.GetOperation() == admission.Delete {
 		return nil
 	}
 	o, ok := a.GetObject().(*unstructured.Unstructured)
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("a BatchJob of type %T", a.GetObject()))
-	}
-	if a.GetOperation() == admission.Create {
-		o.SetManagedFields(nil)
 	}
 	answer, err := g.ask(ctx, a, true)
 	if err != nil || answer == nil || len(answer.Patch) == 0 {
@@ -94,6 +95,20 @@ func (g *Gate) Validate(ctx context.Context, a admission.Attributes, _ admission
 	}
 	_, err := g.ask(ctx, a, false)
 	return err
+}
+
+// dropManagedFields removes managedFields from BatchJobs, as deploy/admission does in other
+// clusters, and from the objects that run them. They are nearly half of a JobSet, a Job and
+// a Pod, and the API server compares them in each write; an object that is created without
+// them gets none later. Nobody uses server-side apply for objects of jobs.
+func dropManagedFields(a admission.Attributes) {
+	o, err := meta.Accessor(a.GetObject())
+	if err != nil {
+		return // not an object, such as a review
+	}
+	if _, ofAJob := o.GetLabels()[wire.LabelJobID]; ofAJob || ofJobs(a) {
+		o.SetManagedFields(nil)
+	}
 }
 
 func ofJobs(a admission.Attributes) bool {

@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 func creation(name, subresource string, object map[string]any) admission.Attributes {
@@ -81,4 +84,34 @@ func TestGateIsShut(t *testing.T) {
 	}
 	g.Decide(nil)
 	check("nobody decides any more", http.StatusServiceUnavailable)
+}
+
+// TestGateDropsManagedFields: of objects of jobs only, whose owners do not use server-side
+// apply, and only when they are created.
+func TestGateDropsManagedFields(t *testing.T) {
+	create := func(labels map[string]string, subresource string, op admission.Operation) int {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Labels: labels, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}},
+		}}
+		gv := corev1.SchemeGroupVersion
+		a := admission.NewAttributesRecord(pod, nil, gv.WithKind("Pod"), "user-anna", "p", gv.WithResource("pods"),
+			subresource, op, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "anna"})
+		if err := new(Gate).Admit(t.Context(), a, nil); err != nil {
+			t.Fatal(err)
+		}
+		return len(pod.ManagedFields)
+	}
+	ofJob := map[string]string{wire.LabelJobID: "7"}
+	if n := create(ofJob, "", admission.Create); n != 0 {
+		t.Errorf("a job's pod is stored with managedFields")
+	}
+	for what, n := range map[string]int{
+		"a pod of no job":        create(map[string]string{"app": "web"}, "", admission.Create),
+		"a subresource":          create(ofJob, "eviction", admission.Create),
+		"an update with entries": create(ofJob, "", admission.Update),
+	} {
+		if n != 1 {
+			t.Errorf("%s lost its managedFields", what)
+		}
+	}
 }
