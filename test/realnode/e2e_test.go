@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,7 @@ var cases = []struct {
 }{
 	{"doctor", false, testDoctor},
 	{"image of the job", false, testContainerImage},
+	{"managed fields", false, testManagedFields},
 	{"mpirun", false, func(t *testing.T, ctx context.Context, s *Site) { testRing(t, ctx, s, "openmpi", "openmpi.sh") }},
 	{"mpich", true, func(t *testing.T, ctx context.Context, s *Site) { testRing(t, ctx, s, "mpich", "mpich.sh") }},
 	{"ring", true, func(t *testing.T, ctx context.Context, s *Site) {
@@ -379,19 +381,59 @@ func testNothingLeft(t *testing.T, ctx context.Context, s *Site) {
 }
 
 func leftovers(ctx context.Context, s *Site) []string {
+	objects, err := jobObjects(ctx, s)
 	var left []string
-	for _, path := range []string{"/api/v1/namespaces/%s/pods", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/%s/jobsets", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups", "/apis/batch/v1/namespaces/%s/jobs"} {
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	for resource, items := range objects {
+		for _, o := range items {
+			left = append(left, resource+"/"+o.Name)
+		}
+	}
+	return left
+}
+
+// jobObjects returns the objects that run the user's jobs, by resource.
+func jobObjects(ctx context.Context, s *Site) (map[string][]metav1.PartialObjectMetadata, error) {
+	objects := map[string][]metav1.PartialObjectMetadata{}
+	var errs []error
+	for _, path := range []string{
+		"/api/v1/namespaces/%s/pods", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/%s/jobsets",
+		"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups", "/apis/batch/v1/namespaces/%s/jobs",
+	} {
 		var list metav1.PartialObjectMetadataList
 		b, err := s.Client.CoreV1().RESTClient().Get().AbsPath(fmt.Sprintf(path, namespace)).DoRaw(ctx)
 		if err == nil {
 			err = json.Unmarshal(b, &list)
 		}
-		if err != nil {
-			left = append(left, err.Error())
+		errs = append(errs, err)
+		objects[filepath.Base(path)] = list.Items
+	}
+	return objects, errors.Join(errs...)
+}
+
+// testManagedFields looks at the objects of a running job, which the policies of the chart
+// store without managedFields.
+func testManagedFields(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-o", "/dev/null", "--wrap", "sleep 300")
+	waitForState(t, ctx, s, id, "RUNNING")
+	objects, err := jobObjects(ctx, s)
+	if err != nil {
+		t.Error(err)
+	}
+	for resource, items := range objects {
+		if len(items) == 0 {
+			t.Errorf("there are no %s of a running job", resource)
 		}
-		for _, o := range list.Items {
-			left = append(left, filepath.Base(path)+"/"+o.Name)
+		for _, o := range items {
+			if len(o.ManagedFields) > 0 {
+				t.Errorf("%s %s has managedFields of %s", resource, o.Name, o.ManagedFields[0].Manager)
+			}
 		}
 	}
-	return left
+	if out, err := s.As(ctx, user, user.Home(), "scancel", id); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	waitForState(t, ctx, s, id, "CANCELLED")
 }
