@@ -417,7 +417,7 @@ func jobObjects(ctx context.Context, s *Site) (map[string][]metav1.PartialObject
 // store without managedFields.
 func testManagedFields(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-o", "/dev/null", "--wrap", "sleep 300")
-	waitForState(t, ctx, s, id, "RUNNING")
+	waitUntil(t, ctx, s, id, "RUNNING")
 	objects, err := jobObjects(ctx, s)
 	if err != nil {
 		t.Error(err)
