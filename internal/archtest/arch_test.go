@@ -76,7 +76,7 @@ var layers = []layer{
 	{"internal/sched/dependency", []string{"api", "translate"}},
 	{"internal/sched/snapshot", []string{"api", "translate", "internal/queue/reserve", "internal/sched/backfill", "internal/sched/dependency", "internal/sched/gres", "internal/sched/limits", "internal/sched/nodeinfo", "internal/sched/priority", "internal/wire"}},
 	{"internal/sched/feasibility", []string{"api", "translate", "internal/sched/backfill", "internal/sched/snapshot"}},
-	{"internal/sched/preemption", []string{"api", "internal/sched/backfill", "internal/sched/snapshot"}},
+	{"internal/sched/preemption", []string{"api", "translate/array", "internal/sched/backfill", "internal/sched/snapshot"}},
 	{"internal/sched/clusterview", []string{"api", "translate", "internal/queue/reserve", "internal/sched/backfill", "internal/sched/gres", "internal/sched/nodeinfo", "internal/sched/snapshot", "internal/wire"}},
 	{"internal/sched/schedtest", []string{"api", "translate", "internal/wire"}},
 	{"internal/sched/priority", []string{"api", "translate"}},

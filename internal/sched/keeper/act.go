@@ -1,9 +1,11 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -174,8 +176,10 @@ func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// deletePods deletes the pods, unless they are being deleted already.
+// deletePods deletes the pods, in the order of their names, unless they are being deleted
+// already.
 func (k *Keeper) deletePods(ctx context.Context, kill []decide.PodDeletion) error {
+	slices.SortFunc(kill, func(a, b decide.PodDeletion) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
 	for _, x := range kill {
 		var opts []client.DeleteOption
 		switch {

@@ -1,7 +1,9 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +26,7 @@ func (k *Keeper) maintainReservations(ctx context.Context) {
 	tick := time.NewTicker(reservationInterval)
 	defer tick.Stop()
 	for {
-		for _, r := range k.Cluster.Reservations.List() {
+		for _, r := range k.reservations() {
 			if err := k.maintainReservation(ctx, r, idle); err != nil && ctx.Err() == nil {
 				k.Log.Warn("reservation is retried", "reservation", r.Name, "error", err)
 			}
@@ -137,8 +139,8 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 // has the flag NO_HOLD_JOBS_AFTER_END.
 func (k *Keeper) deleteReservation(ctx context.Context, r *v1alpha1.Reservation) error {
 	if reserve.Flagged(&r.Spec, "NO_HOLD_JOBS_AFTER_END") {
-		for _, b := range k.Cluster.Jobs.List() {
-			if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || reserve.Of(b) != r.Name {
+		for _, b := range k.waitingForReservations() {
+			if reserve.Of(b) != r.Name {
 				continue
 			}
 			if err := k.clearReservation(ctx, b, b.Spec.Job.Hold); err != nil {
@@ -149,10 +151,27 @@ func (k *Keeper) deleteReservation(ctx context.Context, r *v1alpha1.Reservation)
 	return client.IgnoreNotFound(k.Cluster.Client.Delete(ctx, r))
 }
 
+// reservations returns the reservations in the order of their names.
+func (k *Keeper) reservations() []*v1alpha1.Reservation {
+	all := k.Cluster.Reservations.List()
+	slices.SortFunc(all, func(a, b *v1alpha1.Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// waitingForReservations returns the pending jobs that request a reservation, in the order
+// of their ids.
+func (k *Keeper) waitingForReservations() []*v1alpha1.BatchJob {
+	all := slices.DeleteFunc(k.Cluster.Jobs.List(), func(b *v1alpha1.BatchJob) bool {
+		return !b.AwaitsStart() || b.Spec.Job.Reservation == ""
+	})
+	slices.SortFunc(all, func(a, b *v1alpha1.BatchJob) int { return cmp.Compare(a.Spec.JobID, b.Spec.JobID) })
+	return all
+}
+
 // holdOrphans holds the jobs that wait for a deleted reservation.
 func (k *Keeper) holdOrphans(ctx context.Context) error {
-	for _, b := range k.Cluster.Jobs.List() {
-		if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || b.Spec.Cancel != nil {
+	for _, b := range k.waitingForReservations() {
+		if b.Spec.Cancel != nil {
 			continue
 		}
 		if _, known := k.Cluster.Reservations.Get(v1alpha1.ReservationObject(b.Spec.Job.Reservation)); known {

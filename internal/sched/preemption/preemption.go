@@ -48,9 +48,11 @@ func Victims(c Cluster, id int64, started []backfill.Running) []Victim {
 		return nil
 	}
 	byID := map[int64]Victim{}
+	var all []Victim
 	candidateIDs := func() []int64 {
 		var ids []int64
-		for _, v := range candidates(c, c.Job(id)) {
+		all = withoutPartial(candidates(c, c.Job(id)))
+		for _, v := range all {
 			ids = append(ids, v.Job.Spec.JobID)
 			byID[v.Job.Spec.JobID] = v
 		}
@@ -60,7 +62,7 @@ func Victims(c Cluster, id int64, started []backfill.Running) []Victim {
 	for _, victim := range c.SelectVictims(id, candidateIDs, started) {
 		out = append(out, byID[victim])
 	}
-	return out
+	return withComponents(out, all)
 }
 
 // Types of preemption (slurm.conf(5), PreemptType).

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // cluster returns a snapshot with a job of QOS low on n1 and a pending job of QOS high
@@ -126,5 +127,42 @@ func BenchmarkVictims(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A heterogeneous job is preempted as a whole, or not at all.
+func TestHetJobsArePreemptedTogether(t *testing.T) {
+	component := func(id int64, offset int32, node, qos string) *v1alpha1.BatchJob {
+		b := schedtest.Job(id, schedtest.RunningOn("0-3", node), schedtest.InQOS(qos))
+		b.Spec.Job.Het = &job.Het{Offset: offset, Size: 2}
+		if offset > 0 {
+			b.Spec.Origin = &v1alpha1.Origin{JobID: id - int64(offset)}
+		}
+		b.Status.StartTime = &metav1.MicroTime{Time: schedtest.Now.Add(-time.Minute)}
+		return b
+	}
+	for _, tt := range []struct {
+		change func(first, second *v1alpha1.BatchJob)
+		want   int
+	}{
+		{nil, 2},
+		{func(first, _ *v1alpha1.BatchJob) { first.Spec.Job.QOS = "high" }, 0},
+		{func(_, second *v1alpha1.BatchJob) { second.Spec.Job.QOS = "high" }, 0},
+		{func(_, second *v1alpha1.BatchJob) { second.Status.State = v1alpha1.StateConfiguring }, 0},
+	} {
+		s := cluster(func(in *snapshot.Input) {
+			first, second := component(11, 0, "n2", "low"), component(12, 1, "n1", "low")
+			if tt.change != nil {
+				tt.change(first, second)
+			}
+			in.Jobs[0] = first
+			in.Jobs = append(in.Jobs, second)
+			in.Partitions = append(in.Partitions, &v1alpha1.Partition{
+				ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.PartitionSpec{Nodes: "ALL"},
+			})
+		})
+		if got := Victims(s, 2, nil); len(got) != tt.want {
+			t.Errorf("%d victims, want %d", len(got), tt.want)
+		}
 	}
 }

@@ -28,10 +28,12 @@ const (
 	kindNode     = "Node"
 	kindJobSet   = "JobSet"
 	kindPodGroup = "PodGroup"
+
+	kindReservation = "Reservation"
 )
 
 // watchedKinds are those that the leader watches.
-var watchedKinds = []string{kindJob, kindNode, kindPod}
+var watchedKinds = []string{kindJob, kindNode, kindPod, kindReservation}
 
 // objectKey names an object.
 type objectKey struct{ kind, namespace, name string }
@@ -76,6 +78,8 @@ func keyOf(o client.Object) objectKey {
 		k.kind = kindJobSet
 	case *podgroup.PodGroup:
 		k.kind = kindPodGroup
+	case *v1alpha1.Reservation:
+		k.kind = kindReservation
 	default:
 		panic(fmt.Sprintf("the simulation has no %T", o))
 	}
@@ -125,6 +129,19 @@ func (s *apiServer) get(k objectKey) (client.Object, error) {
 		return o, nil
 	}
 	return nil, notFound(k)
+}
+
+// update replaces an object and returns it as stored, unless another version is stored.
+func (s *apiServer) update(o client.Object) (client.Object, error) {
+	k := keyOf(o)
+	switch old, exists := s.objects[k]; {
+	case !exists:
+		return nil, notFound(k)
+	case o.GetResourceVersion() != "" && o.GetResourceVersion() != old.GetResourceVersion():
+		return nil, conflict(k)
+	}
+	s.store(k, o)
+	return o, nil
 }
 
 // put stores a changed object of a controller or kubelet.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
@@ -31,7 +32,7 @@ func node(i int, ready bool) *corev1.Node {
 		status = corev1.ConditionUnknown // as the node lifecycle controller writes
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), UID: "uid-" + "node"},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), UID: types.UID("uid-" + nodeName(i))},
 		Status: corev1.NodeStatus{
 			Allocatable: corev1.ResourceList{
 				"cpu": *resource.NewQuantity(cpusOfNode, resource.DecimalSI), "memory": resource.MustParse("4000Mi"),
@@ -276,6 +277,17 @@ func (m *machine) agentChoices(k runKey, pods []*corev1.Pod, add func(string, fu
 			add("script of "+k.String()+" ends", func() { a.ended = true; m.sim.truth.scriptEnded(k) })
 		}
 	case a.welcome != nil && !a.started:
+		if leader == nil {
+			return
+		}
+		start, over := together(leader, k, a.welcome)
+		switch {
+		case over:
+			add("refuse "+k.String(), func() { a.refused = true })
+			return
+		case !start:
+			return
+		}
 		add("start script of "+k.String(), func() { m.startScript(k, a) })
 	case leader == nil:
 	case !a.started:
@@ -335,7 +347,7 @@ func (m *machine) startScript(k runKey, a *agents) {
 	}
 	a.started = true
 	a.due = time.Now().Add(m.sim.between(0, 4*time.Minute))
-	if m.sim.chance(6) { // it runs into its time limit
+	if m.sim.chance(6) || isFurther(a.welcome) { // it runs into its time limit, or ends with the first component
 		a.due = time.Now().Add(24 * time.Hour)
 	}
 	if m.sim.chance(4) {
@@ -359,7 +371,8 @@ func (m *machine) commandChoices(p *process, commands []command) (all []choice) 
 			p.mu.Lock()
 			p.commands = slices.Delete(p.commands, i, i+1)
 			p.mu.Unlock()
-			if c.kind == wire.CommandTerminate && host != nil && a.started && !a.ended && !a.terminated {
+			ends := c.kind == wire.CommandTerminate || c.kind == wire.CommandSignal && m.sim.chance(2)
+			if ends && host != nil && a.started && !a.ended && !a.terminated {
 				a.terminated, a.signal, a.status = true, 15, 0
 				a.due = time.Now().Add(m.sim.between(0, 5*time.Second))
 			}

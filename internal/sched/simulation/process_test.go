@@ -31,10 +31,13 @@ type process struct {
 	number     int
 	cluster    *control.Cluster
 	keep       *keeper.Keeper
+	plan       *planner.Planner
 	placements starter.Placements
 	ctx        context.Context //nolint:containedctx // its lifetime is the process's
 	kill       context.CancelFunc
 	running    sync.WaitGroup
+
+	reservations map[string]reservation // by name: those that it knows
 
 	delivered map[string]int // by kind: how many events of the API server the process has
 
@@ -66,7 +69,8 @@ type command struct {
 func (s *simulation) start() *process {
 	s.processes++
 	ctx, kill := context.WithCancel(s.t.Context())
-	p := &process{sim: s, number: s.processes, ctx: ctx, kill: kill, delivered: map[string]int{}}
+	p := &process{sim: s, number: s.processes, ctx: ctx, kill: kill, delivered: map[string]int{},
+		reservations: map[string]reservation{}}
 	p.cluster = fake.Stores(&apiClient{process: p})
 	p.cluster.NextID = p.nextID
 	p.placements = starter.Placements{Cluster: p.cluster}
@@ -77,14 +81,14 @@ func (s *simulation) start() *process {
 	p.keep.PlanReason = func(id int64) string { x, _ := plan.Planned(id); return x.Reason }
 	p.keep.Nodes = plan.NodesView
 	plan.NeverRunnable, p.keep.Refused = p.keep.Enqueue, plan.Refused
-	fake.Feed(p.cluster, fake.Settings(v1alpha1.ClusterSpec{}),
-		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
+	fake.Feed(p.cluster, policies(s.preemptType)...)
 	for _, kind := range watchedKinds {
 		for _, o := range s.api.list(kind) {
 			p.apply(event{object: o})
 		}
 		p.delivered[kind] = len(s.api.events[kind])
 	}
+	p.plan = plan
 	p.running.Go(func() { plan.Run(ctx) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
 	return p
@@ -112,6 +116,9 @@ func (p *process) apply(e event) {
 		applyTo(p.cluster.Pods, o, e.deleted)
 	case *corev1.Node:
 		applyTo(p.cluster.Nodes, o, e.deleted)
+	case *v1alpha1.Reservation:
+		applyTo(p.cluster.Reservations, o, e.deleted)
+		p.sim.truth.reservationKnown(p, o, e.deleted)
 	}
 }
 
@@ -180,6 +187,8 @@ func set(o, stored client.Object) {
 	switch to := o.(type) {
 	case *v1alpha1.BatchJob:
 		stored.(*v1alpha1.BatchJob).DeepCopyInto(to) //nolint:forcetypeassert // the same key
+	case *v1alpha1.Reservation:
+		stored.(*v1alpha1.Reservation).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *jobset.JobSet, *podgroup.PodGroup: // nobody reads them
 	default:
 		panic(fmt.Sprintf("the simulation does not return a %T", o))
@@ -237,6 +246,18 @@ func (c *apiClient) Delete(_ context.Context, o client.Object, opts ...client.De
 	_, err := c.process.call("delete "+k.String(), func() (client.Object, error) {
 		return nil, c.process.sim.api.delete(k, options)
 	})
+	return err
+}
+
+// Update changes a reservation.
+func (c *apiClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	changed := copyOf(o)
+	stored, err := c.process.call("update "+keyOf(o).String(), func() (client.Object, error) {
+		return c.process.sim.api.update(copyOf(changed))
+	})
+	if err == nil {
+		set(o, stored)
+	}
 	return err
 }
 

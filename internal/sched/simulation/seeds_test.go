@@ -16,15 +16,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// faulty returns the parameters of a seed: of each three, one has faults, one has many,
-// and one also has clocks that jump.
+// faulty returns the parameters of a seed: of each four, one has faults, one has many, one
+// also has clocks that jump, and one has faults of processes and requests only.
 func faulty(seed uint64) parameters {
 	p := parameters{jobs: 100, nodes: 3, faults: 10, answers: 20}
-	switch seed % 3 {
+	p.preemptType = preemptByQOS
+	if seed/4%2 == 1 {
+		p.preemptType = preemptByPartition
+	}
+	switch seed % 4 {
 	case 1:
 		p.faults, p.answers = 60, 200
 	case 2:
 		p.nodes, p.faults, p.clock = 5, 20, 2*time.Minute
+	case 3:
+		p.faults, p.answers, p.quiet = 30, 100, true
 	}
 	return p
 }
@@ -57,12 +63,15 @@ func TestNothingIsLost(t *testing.T) {
 	begin := time.Now()
 	var jobs, runs, steps int
 	var virtual time.Duration
-	states, faults := map[string]int{}, map[string]int{}
+	states, faults, seen := map[string]int{}, map[string]int{}, map[string]int{}
 	for seed := first; seed <= last; seed++ {
 		r := simulate(t, seed, faulty(seed))
 		jobs, runs, steps, virtual = jobs+r.jobs, runs+r.runs, steps+r.steps, virtual+r.virtual
 		for k, n := range r.states {
 			states[k] += n
+		}
+		for k, n := range r.seen {
+			seen[k] += n
 		}
 		for k, n := range r.faults {
 			faults[k] += n
@@ -72,13 +81,25 @@ func TestNothingIsLost(t *testing.T) {
 				strings.Join(r.violations, "; "), r.tail(100))
 		}
 	}
-	t.Logf("%d seeds: %d jobs, %d runs of scripts, %d steps, %v of virtual time in %v; jobs by state %v, faults %v",
-		last-first+1, jobs, runs, steps, virtual.Round(time.Hour), time.Since(begin).Round(time.Second), states, faults)
-	for _, state := range []string{"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL"} {
+	t.Logf("%d seeds: %d jobs, %d runs of scripts, %d steps, %v of virtual time in %v; jobs by state %v, faults %v, %v",
+		last-first+1, jobs, runs, steps, virtual.Round(time.Hour), time.Since(begin).Round(time.Second), states, faults,
+		seen)
+	for _, state := range []string{"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"} {
 		if states[state] == 0 && last-first >= 29 {
 			t.Errorf("no job was ever %s", state)
 		}
 	}
+	for _, what := range mustBeSeen {
+		if seen[what] == 0 && last-first >= 29 {
+			t.Errorf("%s: never", what)
+		}
+	}
+}
+
+// mustBeSeen is what happens in any 30 seeds.
+var mustBeSeen = []string{
+	"further components started", "jobs started in a reservation", "preempted jobs ran again",
+	"jobs preempted with CANCEL", "jobs preempted with REQUEUE",
 }
 
 // A seed can be repeated: the same things happen in the same order.

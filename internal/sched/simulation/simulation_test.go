@@ -27,6 +27,9 @@ type parameters struct {
 	answers int
 	// clock is the largest jump of the process's clock.
 	clock time.Duration
+	// quiet: no node and no pod fails, so that nothing else requeues a job.
+	quiet       bool
+	preemptType string
 }
 
 // simulation is one run of the cluster. Its goroutine is the only one that acts: it
@@ -123,6 +126,7 @@ const maxSteps = 100_000
 // settle ends the faults and waits until every job has ended and is gone.
 func (s *simulation) settle() {
 	s.answers, s.clock = 0, 0
+	s.users.deleteReservations()
 	for _, name := range s.machine.lostNodes() {
 		s.machine.restore(name)
 	}
@@ -266,7 +270,10 @@ func (s *simulation) answer(r *request) {
 func (s *simulation) fault() {
 	s.faults--
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
-	names := []string{"process killed", "node lost", "pod evicted"}
+	names := []string{"process killed"}
+	if !s.quiet {
+		names = append(names, "node lost", "pod evicted")
+	}
 	if s.clock > 0 {
 		names = append(names, "clock jumps")
 	}
@@ -318,6 +325,7 @@ type result struct {
 	steps      int
 	faults     map[string]int
 	states     map[string]int
+	seen       map[string]int
 	virtual    time.Duration
 }
 
@@ -334,7 +342,7 @@ func simulate(t *testing.T, seed uint64, p parameters) (r result) {
 		synctest.Wait()
 		r = result{
 			violations: s.truth.violations, trace: s.trace, digest: s.sum(), jobs: int(s.lastID),
-			runs: s.truth.runs, steps: s.steps, faults: s.faultsDone, states: s.truth.states,
+			runs: s.truth.runs, steps: s.steps, faults: s.faultsDone, states: s.truth.states, seen: s.truth.seen,
 			virtual: time.Since(start),
 		}
 	})

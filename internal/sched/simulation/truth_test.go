@@ -9,7 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/array"
 )
 
 // truth is what really happened, and what of it was wrong.
@@ -23,6 +25,9 @@ type truth struct {
 	present    map[string]map[runKey]backfill.CPUSet // by node: what runs there
 	first      map[runKey]string                     // the batch host
 	nodeFailed bool                                  // a node or pod failed at some time
+
+	ends map[string][]time.Time // by reservation: its ends
+	seen map[string]int         // how often things happened that the tests must contain
 }
 
 // history is what happened to a job.
@@ -32,6 +37,7 @@ type history struct {
 	started             time.Time
 	cancelled, requeued bool // requested by its user
 	final               string
+	preempted           map[int32]string // by attempt: how it was preempted
 }
 
 // part is what runs of an attempt on one node.
@@ -45,6 +51,7 @@ func newTruth(s *simulation) truth {
 	return truth{
 		sim: s, states: map[string]int{}, jobs: map[int64]*history{},
 		present: map[string]map[runKey]backfill.CPUSet{}, first: map[runKey]string{},
+		ends: map[string][]time.Time{}, seen: map[string]int{},
 	}
 }
 
@@ -55,7 +62,7 @@ func (t *truth) violate(format string, args ...any) {
 
 func (t *truth) of(id int64) *history {
 	if t.jobs[id] == nil {
-		t.jobs[id] = &history{}
+		t.jobs[id] = &history{preempted: map[int32]string{}}
 	}
 	return t.jobs[id]
 }
@@ -72,9 +79,15 @@ func (t *truth) requested(verb string, b *v1alpha1.BatchJob) {
 	}
 }
 
-// family yields the job and, for an array, the jobs that were split off.
+// family returns the ids of the job and, for an array or a heterogeneous job, of the
+// other jobs that belong to it.
 func (t *truth) family(b *v1alpha1.BatchJob) map[int64]bool {
 	ids := map[int64]bool{b.Spec.JobID: true}
+	if het := array.HetID(b); het != 0 {
+		for i := range int64(b.Spec.Job.Het.Size) {
+			ids[het+i] = true
+		}
+	}
 	for _, o := range t.sim.api.list(kindJob) {
 		x := o.(*v1alpha1.BatchJob) //nolint:forcetypeassert // of that kind
 		if x.Spec.Origin != nil && x.Spec.Origin.JobID == b.Spec.JobID {
@@ -95,10 +108,12 @@ func (t *truth) scriptStarted(k runKey, b *v1alpha1.BatchJob, cpus map[string]ba
 		t.violate("attempt %s began while another of the job ran", k)
 	case len(h.runs) > 0 && !h.requeued && !*b.Spec.Job.Batch.Requeue:
 		t.violate("job %d ran again and must not be requeued", k.job)
-	case len(h.runs) > 0 && !h.requeued && !t.nodeFailed:
+	case len(h.runs) > 0 && !h.requeued && !t.nodeFailed && !t.mayRunAgain(b):
 		t.violate("job %d ran again without a cause", k.job)
 	}
 	t.checkConditions(k, b)
+	t.checkTogether(k, b)
+	t.countRun(h, b)
 	h.runs = append(h.runs, k)
 	h.running, h.started = true, time.Now()
 	t.first[k] = b.Status.Allocation.Nodes[0].Node
@@ -142,6 +157,19 @@ func (t *truth) checkConditions(k runKey, b *v1alpha1.BatchJob) {
 		if !ok {
 			t.violate("job %s began with its dependency %s:%d in state %q", k, d.Type, d.JobID, final)
 		}
+	}
+}
+
+// countRun counts the kinds of runs that the tests must contain.
+func (t *truth) countRun(h *history, b *v1alpha1.BatchJob) {
+	if isFurther(b) {
+		t.seen["further components started"]++
+	}
+	if reserve.Of(b) != "" {
+		t.seen["jobs started in a reservation"]++
+	}
+	if len(h.runs) > 0 && h.lastMode() != "" {
+		t.seen["preempted jobs ran again"]++
 	}
 }
 
@@ -191,6 +219,8 @@ func (t *truth) changed(old, now client.Object) {
 	case *v1alpha1.BatchJob:
 		was, _ := old.(*v1alpha1.BatchJob)
 		t.jobChanged(was, now)
+	case *v1alpha1.Reservation:
+		t.reservationChanged(now)
 	case nil:
 		if b, ok := old.(*v1alpha1.BatchJob); ok && !b.CurrentStatus().IsFinal() {
 			t.violate("job %d was removed in state %q", b.Spec.JobID, b.Status.State)
@@ -205,6 +235,10 @@ func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State &&
 		old.Spec.Requeues <= old.Status.Requeues {
 		t.violate("job %d was %s and became %q", id, old.Status.State, state)
+	}
+	t.checkPreemption(old, now)
+	if old != nil && now.Status.Attempt > old.Status.Attempt {
+		t.checkReservations(now)
 	}
 	if !now.CurrentStatus().IsFinal() {
 		h.final = ""
@@ -259,10 +293,13 @@ func (t *truth) checkFinal(id int64, h *history, b *v1alpha1.BatchJob, state str
 	case v1alpha1.StateTimeout:
 		limit := time.Duration(b.Status.TimeLimit) * time.Minute
 		begin := b.Status.StartTime // the script starts a moment later
-		ok = begin != nil && (t.sim.jumping || t.sim.now().Sub(begin.Time) >= limit)
+		ok = begin != nil && (t.sim.jumping || t.sim.now().Sub(begin.Time) >= limit || t.endsWithReservation(b))
 	case v1alpha1.StateNodeFail:
 		ok = t.nodeFailed
+	case v1alpha1.StatePreempted:
+		ok = t.endsPreempted(b)
 	}
+	ok = ok || t.endsWithOthers(b, state)
 	if !ok {
 		t.violate("job %d became %s (%s %s) with %d runs, script started %v, ended %v, status %d, signal %d", id, state,
 			b.Status.Reason, b.Status.Message, len(h.runs), a.started, a.ended, a.status, a.signal)

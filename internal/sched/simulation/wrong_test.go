@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/preemption"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -155,4 +156,114 @@ var wrongHistories = map[string]wrongHistory{
 		s.runs(aJob(s, nil))
 		s.truth.unsettled()
 	}, "left: script of"},
+	"a component starts without the others": {func(s *simulation) {
+		s.runs(aComponent(s, nil))
+	}, "1 of 2 components exist"},
+	"a component starts and another waits": {func(s *simulation) {
+		first := aComponent(s, nil)
+		s.api.put(aComponent(s, func(b *v1alpha1.BatchJob) {
+			b.Spec.Origin = &v1alpha1.Origin{JobID: first.Spec.JobID}
+			b.Status = v1alpha1.BatchJobStatus{}
+		}))
+		s.runs(first)
+	}, "began without component"},
+	"a component completes before the first one": {func(s *simulation) {
+		first := aComponent(s, nil)
+		second := aComponent(s, func(b *v1alpha1.BatchJob) {
+			b.Spec.Origin, b.Spec.Job.Het.Offset = &v1alpha1.Origin{JobID: first.Spec.JobID}, 1
+		})
+		s.becomes(second, v1alpha1.StateCompleted)
+	}, "became COMPLETED"},
+	"a job of the wrong class is preempted": {func(s *simulation) {
+		s.preempts(aJob(s, nil), preemption.ModeRequeue)
+	}, "was preempted by job"},
+	"a job is preempted in the wrong way": {func(s *simulation) {
+		s.preempts(aJob(s, inClass(classSpare)), preemption.ModeCancel)
+	}, "was preempted with CANCEL"},
+	"a job is preempted twice": {func(s *simulation) {
+		b := aJob(s, inClass(classSpare))
+		s.preempts(b, preemption.ModeRequeue)
+		s.api.put(b)
+		s.preempts(b, preemption.ModeRequeue)
+	}, "was preempted twice"},
+	"a job that is preempted to be cancelled runs again": {func(s *simulation) {
+		b := aJob(s, inClass(classScrap))
+		*b.Spec.Job.Batch.Requeue = true
+		s.runs(b)
+		s.preempts(b, preemption.ModeCancel)
+		s.ends(b, 0)
+		b.Status.Attempt++
+		s.runs(b)
+	}, "without a cause"},
+	"a job that is preempted to be requeued is cancelled": {func(s *simulation) {
+		b := aJob(s, inClass(classSpare))
+		*b.Spec.Job.Batch.Requeue = true
+		s.preempts(b, preemption.ModeRequeue)
+		s.becomes(b, v1alpha1.StatePreempted)
+	}, "became PREEMPTED"},
+	"a job on the node of a reservation": {func(s *simulation) {
+		s.reserves("n1", 0)
+		s.placed("")
+	}, "on a node of reservation r1"},
+	"a job on the node of a reservation that begins soon": {func(s *simulation) {
+		s.reserves("n1", 5*time.Minute)
+		s.placed("")
+	}, "on a node of reservation r1"},
+	"a job before its reservation": {func(s *simulation) {
+		s.reserves("n1", time.Hour)
+		s.placed("r1")
+	}, "outside of its reservation"},
+	"a job of a reservation on another node": {func(s *simulation) {
+		s.reserves("n2", 0)
+		s.placed("r1")
+	}, "runs on other nodes"},
+}
+
+// aComponent returns a running component of a heterogeneous job of two.
+func aComponent(s *simulation, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+	b := aJob(s, func(b *v1alpha1.BatchJob) {
+		b.Spec.Job.Het = &job.Het{Size: 2}
+		b.Status.Allocation.Nodes[0].Address = "n1:1"
+	})
+	if change != nil {
+		change(b)
+	}
+	s.api.put(b)
+	return b
+}
+
+func inClass(name string) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) { b.Spec.Job.QOS = name }
+}
+
+// preempts stores the job, and then that it is preempted by one of the class urgent.
+func (s *simulation) preempts(b *v1alpha1.BatchJob, mode string) {
+	s.preemptType = preemptByQOS
+	by := aJob(s, inClass(classUrgent))
+	by.Status = v1alpha1.BatchJobStatus{}
+	s.api.put(by)
+	s.api.put(b)
+	n := b.DeepCopy()
+	n.Status.Preempt = &v1alpha1.Preemption{By: by.Spec.JobID, Mode: mode}
+	s.api.put(n)
+}
+
+// reserves lets the leader know a reservation of a node for an hour.
+func (s *simulation) reserves(node string, in time.Duration) {
+	s.leader = &process{reservations: map[string]reservation{"r1": {
+		v1alpha1.ReservationSpec{StartTime: metav1.NewTime(time.Now().Add(in)), Duration: 60, Nodes: node},
+		time.Now().Add(-time.Hour),
+	}}}
+}
+
+// placed lets a job be placed for ten minutes on n1.
+func (s *simulation) placed(reservation string) {
+	b := aJob(s, func(b *v1alpha1.BatchJob) {
+		now := metav1.NewMicroTime(time.Now())
+		b.Spec.Job.Reservation, b.Status.StartTime, b.Status.TimeLimit = reservation, &now, 10
+	})
+	old := b.DeepCopy()
+	old.Status = v1alpha1.BatchJobStatus{}
+	s.api.put(old)
+	s.api.put(b)
 }

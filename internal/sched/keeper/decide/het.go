@@ -24,12 +24,42 @@ func (f *Facts) separated() (a Action, ok bool) {
 			s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
 			return endWith(v1alpha1.StateNodeFail, status.ReasonNodeDown, "a node of another component was lost"), true
 		}
+		if f.wasPreempted(s) {
+			a := requeueRequested()
+			a.Outcome.Reason = status.ReasonPreempted
+			return a, true
+		}
 		waits := s.Status.State == "" || s.Status.State == v1alpha1.StatePending
 		if waits && s.Spec.Cancel == nil && !f.Now.Before(f.Job.Status.StartTime.Add(hetStartTimeout)) {
 			return returnToQueue("another component of the job does not run"), true
 		}
 	}
 	return f.endWithLeader()
+}
+
+// preemption returns the decision to preempt the job, or another component of it, which is
+// written for one component after the other; nil: there is none.
+func (f *Facts) preemption() *v1alpha1.Preemption {
+	if p := f.Job.Status.Preempt; p != nil {
+		return p
+	}
+	for _, s := range f.Siblings {
+		if s.Status.Preempt != nil {
+			return s.Status.Preempt
+		}
+	}
+	return nil
+}
+
+// wasPreempted reports whether the other component was preempted since the job started,
+// and is in the queue again.
+func (f *Facts) wasPreempted(s *v1alpha1.BatchJob) bool {
+	n := len(s.Status.Past)
+	if n == 0 || !s.AwaitsStart() || f.Job.Status.StartTime == nil {
+		return false
+	}
+	last := &s.Status.Past[n-1]
+	return last.Reason == status.ReasonPreempted && last.End.After(f.Job.Status.StartTime.Time)
 }
 
 // hetStartDue returns when a component must run at the latest; zero if all run.

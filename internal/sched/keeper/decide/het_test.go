@@ -2,8 +2,10 @@ package decide
 
 import (
 	"testing"
+	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // When one component of a heterogeneous job loses a node for good, the others fail with
@@ -26,6 +28,47 @@ func TestHetComponentsFailTogether(t *testing.T) {
 			Lost: func(string) bool { return false }})
 		if a.Kind != tt.want || a.Outcome.Final != tt.final {
 			t.Errorf("%s %s: %d %+v", tt.sibling.Status.State, tt.sibling.Status.Final, a.Kind, a.Outcome)
+		}
+	}
+}
+
+// When one component of a heterogeneous job is preempted, the others are preempted with it,
+// also if the process died before it could write that.
+func TestHetComponentsArePreemptedTogether(t *testing.T) {
+	sibling := func(state string, change func(*v1alpha1.BatchJobStatus)) *v1alpha1.BatchJob {
+		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 8}, Status: v1alpha1.BatchJobStatus{State: state}}
+		change(&b.Status)
+		return b
+	}
+	preempted := func(mode string) func(*v1alpha1.BatchJobStatus) {
+		return func(s *v1alpha1.BatchJobStatus) {
+			s.Preempt = &v1alpha1.Preemption{By: 9, Mode: mode, Due: *at(t0.Add(time.Minute))}
+		}
+	}
+	queued := func(s *v1alpha1.BatchJobStatus) {
+		s.Past = []v1alpha1.PastAttempt{{Reason: status.ReasonPreempted, End: *at(t0.Add(time.Second))}}
+	}
+	earlier := func(s *v1alpha1.BatchJobStatus) {
+		s.Past = []v1alpha1.PastAttempt{{Reason: status.ReasonPreempted, End: *at(t0.Add(-time.Second))}}
+	}
+	due := t0.Add(time.Minute)
+	for i, tt := range []struct {
+		sibling *v1alpha1.BatchJob
+		now     time.Time
+		want    Kind
+		final   string
+	}{
+		{sibling(v1alpha1.StateRunning, preempted("CANCEL")), t0, WarnPreempted, ""},
+		{sibling(v1alpha1.StateRunning, preempted("CANCEL")), due, End, v1alpha1.StatePreempted},
+		{sibling(v1alpha1.StateCompleting, preempted("REQUEUE")), due, End, v1alpha1.StatePending},
+		{sibling(v1alpha1.StatePreempted, preempted("CANCEL")), due, End, v1alpha1.StatePreempted},
+		{sibling(v1alpha1.StatePending, queued), t0.Add(2 * time.Second), End, v1alpha1.StatePending},
+		{sibling(v1alpha1.StatePending, earlier), t0.Add(2 * time.Second), Wait, ""},
+	} {
+		a := Next(Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: tt.now, Rules: rules,
+			Siblings: []*v1alpha1.BatchJob{tt.sibling}, Lost: func(string) bool { return false }})
+		if a.Kind != tt.want || a.Outcome.Final != tt.final {
+			t.Errorf("%d: %d %+v", i, a.Kind, a.Outcome)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (f *Facts) running() Action {
 		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.RequeueAsked():
 		return requeueRequested()
-	case f.Job.Status.Preempt != nil:
+	case f.preemption() != nil:
 		return f.preempted()
 	case f.Job.Spec.Suspend != (f.Job.Status.State == v1alpha1.StateSuspended):
 		return Action{Kind: Suspend}
@@ -79,7 +79,7 @@ func (f *Facts) podsOnDownNodes(pods map[int]*corev1.Pod) []PodDeletion {
 // preempted is Next for a job that is being preempted. After its grace time it is ended,
 // or requeued if that is allowed.
 func (f *Facts) preempted() Action {
-	p := f.Job.Status.Preempt
+	p := f.preemption()
 	switch {
 	case !f.Now.Before(p.Due.Time):
 		if p.Mode == "REQUEUE" && f.requeueAllowed() {

@@ -1,0 +1,84 @@
+package simulation
+
+import (
+	"slices"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
+)
+
+// isFurther reports whether the job is a further component of a heterogeneous job, which
+// has no script.
+func isFurther(b *v1alpha1.BatchJob) bool { return array.HetID(b) != 0 && b.Spec.Job.Het.Offset > 0 }
+
+// components returns the components of a heterogeneous job that exist.
+func (s *simulation) components(het int64) (all []*v1alpha1.BatchJob) {
+	for _, o := range s.api.list(kindJob) {
+		if b := o.(*v1alpha1.BatchJob); array.HetID(b) == het { //nolint:forcetypeassert // of that kind
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// together returns whether the agents of an attempt receive the job now, or are refused.
+// Those of a heterogeneous job wait for its other components; see package agentapi.
+func together(p *process, k runKey, b *v1alpha1.BatchJob) (start, over bool) {
+	id := array.HetID(b)
+	if id == 0 {
+		return true, false
+	}
+	now, ok := p.cluster.Job(k.job)
+	if !ok || now.Status.Attempt != k.attempt || now.Status.Allocation == nil ||
+		now.Status.State != v1alpha1.StateRunning && now.Status.State != v1alpha1.StateConfiguring {
+		return false, true
+	}
+	all := p.cluster.SplitOff(id)
+	if first, ok := p.cluster.Job(id); ok {
+		all = append(all, first)
+	}
+	missing := slices.ContainsFunc(all, func(c *v1alpha1.BatchJob) bool { return !hasStarted(c) })
+	return len(all) == int(b.Spec.Job.Het.Size) && !missing, false
+}
+
+// hasStarted reports whether the gang of the job is complete.
+func hasStarted(b *v1alpha1.BatchJob) bool {
+	return b.Status.State == v1alpha1.StateRunning && b.Status.Allocation != nil &&
+		b.Status.Allocation.Nodes[0].Address != ""
+}
+
+// checkTogether checks that a component starts together with the others, or else one of
+// them was ended at that moment.
+func (t *truth) checkTogether(k runKey, b *v1alpha1.BatchJob) {
+	id := array.HetID(b)
+	if id == 0 || t.nodeFailed {
+		return
+	}
+	all := t.sim.components(id)
+	if len(all) != int(b.Spec.Job.Het.Size) {
+		t.violate("component %s began, and %d of %d components exist", k, len(all), b.Spec.Job.Het.Size)
+	}
+	for _, c := range all {
+		h := t.of(c.Spec.JobID)
+		if !hasStarted(c) && !h.cancelled && !h.requeued && h.preempted[c.Status.Attempt] == "" && !c.HoldsAllocation() {
+			t.violate("component %s began without component %d, which is %q", k, c.Spec.JobID, c.Status.State)
+		}
+	}
+}
+
+// endsWithOthers reports whether a further component ends in the state because the first
+// one does.
+func (t *truth) endsWithOthers(b *v1alpha1.BatchJob, state string) bool {
+	if !isFurther(b) {
+		return false
+	}
+	first := t.sim.job(array.HetID(b))
+	if first == nil {
+		return false
+	}
+	final := first.Status.State
+	if final == v1alpha1.StateCompleting {
+		final = first.Status.Final
+	}
+	return final == state || first.IsFinal() && len(t.of(b.Spec.JobID).runs) == 0 && state == v1alpha1.StateCancelled
+}
