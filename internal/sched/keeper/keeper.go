@@ -5,6 +5,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -183,10 +184,10 @@ func (k *Keeper) siblings(b *v1alpha1.BatchJob) (leader *v1alpha1.BatchJob, othe
 
 // enqueueSiblings queues the other components of b's job.
 func (k *Keeper) enqueueSiblings(b *v1alpha1.BatchJob) {
-	if _, others := k.siblings(b); len(others) > 0 {
-		for _, o := range others {
-			k.queue.Add(o.Spec.JobID)
-		}
+	_, others := k.siblings(b)
+	slices.SortFunc(others, func(a, b *v1alpha1.BatchJob) int { return cmp.Compare(a.Spec.JobID, b.Spec.JobID) })
+	for _, o := range others {
+		k.queue.Add(o.Spec.JobID)
 	}
 }
 
@@ -240,16 +241,27 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	if now != nil && !isLost(now) && !isDown(now) {
 		return
 	}
+	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
+		a := j.Status.Allocation
+		return a != nil && j.HoldsAllocation() && slices.ContainsFunc(a.Nodes,
+			func(x v1alpha1.NodeAllocation) bool { return x.ObjectName() == n.Name })
+	})
+}
+
+// enqueueAll queues the jobs for which is is true, in the order of their ids, and returns
+// their number.
+func (k *Keeper) enqueueAll(is func(*v1alpha1.BatchJob) bool) int {
+	var ids []int64
 	for _, j := range k.Cluster.Jobs.List() {
-		if a := j.Status.Allocation; a != nil && j.HoldsAllocation() {
-			for i := range a.Nodes {
-				if a.Nodes[i].ObjectName() == n.Name {
-					k.queue.Add(j.Spec.JobID)
-					break
-				}
-			}
+		if is(j) {
+			ids = append(ids, j.Spec.JobID)
 		}
 	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		k.queue.Add(id)
+	}
+	return len(ids)
 }
 
 // isLost reports whether Kubernetes considers the node unreachable (the grace period of

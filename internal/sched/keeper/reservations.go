@@ -98,14 +98,9 @@ func (k *Keeper) replacementNodes(r *v1alpha1.Reservation) (nodes string, change
 // isStillHeld reports whether jobs still hold nodes in a reservation that is over,
 // and queues these jobs.
 func (k *Keeper) isStillHeld(r *v1alpha1.Reservation) bool {
-	left := false
-	for _, b := range k.Cluster.Jobs.List() {
-		if reserve.Of(b) == r.Name && b.HoldsAllocation() && !reserve.Flagged(&r.Spec, "FLEX") {
-			k.queue.Add(b.Spec.JobID)
-			left = true
-		}
-	}
-	return left
+	return k.enqueueAll(func(b *v1alpha1.BatchJob) bool {
+		return reserve.Of(b) == r.Name && b.HoldsAllocation() && !reserve.Flagged(&r.Spec, "FLEX")
+	}) > 0
 }
 
 // reservationEnd returns when the job's reservation ends it; zero: never.
@@ -128,11 +123,7 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 		old.Spec.Duration == now.Spec.Duration {
 		return
 	}
-	for _, b := range k.Cluster.Jobs.List() {
-		if reserve.Of(b) == now.Name && b.HoldsAllocation() {
-			k.queue.Add(b.Spec.JobID)
-		}
-	}
+	k.enqueueAll(func(b *v1alpha1.BatchJob) bool { return reserve.Of(b) == now.Name && b.HoldsAllocation() })
 }
 
 // deleteReservation deletes the reservation. Jobs that wait for it are held, unless it

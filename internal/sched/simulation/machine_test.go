@@ -289,22 +289,29 @@ func (m *machine) agentChoices(k runKey, pods []*corev1.Pod, add func(string, fu
 			return
 		}
 		add("start script of "+k.String(), func() { m.startScript(k, a) })
-	case leader == nil:
-	case !a.started:
-		addresses := make([]string, len(pods))
-		for _, p := range pods {
-			addresses[indexOf(p)] = p.Spec.NodeName + ":1"
-		}
-		add("hello of "+k.String(), func() { a.hello(leader, k, addresses) })
 	default:
-		add("report of "+k.String(), func() { a.report(leader, k) })
+		for _, p := range m.sim.reachable() {
+			former := ""
+			if p != leader {
+				former = fmt.Sprintf(" to process %d", p.number)
+			}
+			if a.started {
+				add("report of "+k.String()+former, func() { a.report(p, k) })
+				continue
+			}
+			addresses := make([]string, len(pods))
+			for _, p := range pods {
+				addresses[indexOf(p)] = p.Spec.NodeName + ":1"
+			}
+			add("hello of "+k.String()+former, func() { a.hello(p, k, addresses) })
+		}
 	}
 }
 
 func (a *agents) hello(p *process, k runKey, addresses []string) {
 	a.asking = true
 	p.running.Go(func() {
-		b, err := p.keep.GangReady(p.ctx, k.job, k.attempt, addresses)
+		b, err := p.keep.GangReady(withCaller(p.ctx, "agents"), k.job, k.attempt, addresses)
 		defer p.sim.wakeUp()
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -323,7 +330,7 @@ func (a *agents) report(p *process, k runKey) {
 	a.asking = true
 	r := wire.Report{JobID: k.job, Attempt: k.attempt, Kind: wire.ReportEnded, Status: a.status, Signal: a.signal}
 	p.running.Go(func() {
-		err := p.keep.Report(p.ctx, k.job, k.attempt, r)
+		err := p.keep.Report(withCaller(p.ctx, "agents"), k.job, k.attempt, r)
 		defer p.sim.wakeUp()
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +43,10 @@ type process struct {
 
 	delivered map[string]int // by kind: how many events of the API server the process has
 
+	transport http.RoundTripper // for requests to the API server
+
 	mu       sync.Mutex
+	lease    lease
 	requests []*request // not answered yet
 	commands []command  // not received by the agents yet
 }
@@ -50,6 +55,7 @@ type process struct {
 type request struct {
 	process *process
 	what    string // for the trace, and the order of requests
+	write   bool
 	perform func() (client.Object, error)
 	answer  chan answer
 }
@@ -71,6 +77,7 @@ func (s *simulation) start() *process {
 	ctx, kill := context.WithCancel(s.t.Context())
 	p := &process{sim: s, number: s.processes, ctx: ctx, kill: kill, delivered: map[string]int{},
 		reservations: map[string]reservation{}}
+	p.transport = p.fenced()
 	p.cluster = fake.Stores(&apiClient{process: p})
 	p.cluster.NextID = p.nextID
 	p.placements = starter.Placements{Cluster: p.cluster}
@@ -89,13 +96,15 @@ func (s *simulation) start() *process {
 		p.delivered[kind] = len(s.api.events[kind])
 	}
 	p.plan = plan
-	p.running.Go(func() { plan.Run(ctx) })
+	p.running.Go(func() { plan.Run(withCaller(ctx, "planner")) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
 	return p
 }
 
-// keeperWorkers is how many jobs a keeper handles at the same time.
-const keeperWorkers = 4
+// keeperWorkers is how many jobs a keeper handles at the same time. It is more than there
+// are at a time, so that what a process requests does not depend on which of its goroutines
+// runs first.
+const keeperWorkers = 64
 
 // crash kills the process: none of its requests is answered.
 func (p *process) crash() {
@@ -137,21 +146,19 @@ func (p *process) Send(jobID int64, attempt int32, c wire.Command) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commands = append(p.commands, command{runKey{jobID, attempt}, c.Kind})
+	slices.SortStableFunc(p.commands, func(a, b command) int {
+		return cmp.Or(cmp.Compare(a.run.job, b.run.job), cmp.Compare(a.run.attempt, b.run.attempt))
+	})
 }
 
-// call sends a request and waits for its answer, or for the end of the process.
-func (p *process) call(what string, perform func() (client.Object, error)) (client.Object, error) {
-	r := &request{process: p, what: what, perform: perform, answer: make(chan answer, 1)}
+// pending returns the requests that wait for their answer, in an order that does not
+// depend on when goroutines ran.
+func (p *process) pending() []*request {
 	p.mu.Lock()
-	p.requests = append(p.requests, r)
+	all := slices.Clone(p.requests)
 	p.mu.Unlock()
-	p.sim.wakeUp()
-	select {
-	case a := <-r.answer:
-		return a.object, a.err
-	case <-p.ctx.Done():
-		return nil, p.ctx.Err()
-	}
+	slices.SortStableFunc(all, compareRequests)
+	return all
 }
 
 // take removes a request that is answered now from those that wait.
@@ -167,9 +174,9 @@ func (p *process) take(r *request) {
 }
 
 // nextID draws a job id, as the queue API does.
-func (p *process) nextID(context.Context) (int64, error) {
+func (p *process) nextID(ctx context.Context) (int64, error) {
 	var id int64
-	_, err := p.call("draw an id", func() (client.Object, error) {
+	_, err := p.call(ctx, http.MethodPatch, "draw an id", func() (client.Object, error) {
 		id = p.sim.nextID()
 		return nil, nil
 	})
@@ -195,19 +202,19 @@ func set(o, stored client.Object) {
 	}
 }
 
-func (c *apiClient) Get(_ context.Context, name client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+func (c *apiClient) Get(ctx context.Context, name client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	k := keyOf(o)
 	k.namespace, k.name = name.Namespace, name.Name
-	stored, err := c.process.call("get "+k.String(), func() (client.Object, error) { return c.process.sim.api.get(k) })
+	stored, err := c.process.call(ctx, http.MethodGet, "get "+k.String(), func() (client.Object, error) { return c.process.sim.api.get(k) })
 	if err == nil {
 		set(o, stored)
 	}
 	return err
 }
 
-func (c *apiClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (c *apiClient) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
 	created := copyOf(o)
-	stored, err := c.process.call("create "+keyOf(o).String(), func() (client.Object, error) {
+	stored, err := c.process.call(ctx, http.MethodPost, "create "+keyOf(o).String(), func() (client.Object, error) {
 		return c.process.sim.api.create(created)
 	})
 	if err == nil {
@@ -217,7 +224,7 @@ func (c *apiClient) Create(_ context.Context, o client.Object, _ ...client.Creat
 }
 
 // List returns the pods with labels.
-func (c *apiClient) List(_ context.Context, l client.ObjectList, opts ...client.ListOption) error {
+func (c *apiClient) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
 	var options client.ListOptions
 	options.ApplyOptions(opts)
 	list, ok := l.(*corev1.PodList)
@@ -225,7 +232,7 @@ func (c *apiClient) List(_ context.Context, l client.ObjectList, opts ...client.
 		panic(fmt.Sprintf("the simulation does not list %T", l))
 	}
 	var found []corev1.Pod
-	_, err := c.process.call("list pods "+options.LabelSelector.String(), func() (client.Object, error) {
+	_, err := c.process.call(ctx, http.MethodGet, "list pods "+options.LabelSelector.String(), func() (client.Object, error) {
 		for _, o := range c.process.sim.api.list(kindPod) {
 			if options.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 				found = append(found, *copyOf(o.(*corev1.Pod))) //nolint:forcetypeassert // of that kind
@@ -239,20 +246,20 @@ func (c *apiClient) List(_ context.Context, l client.ObjectList, opts ...client.
 	return err
 }
 
-func (c *apiClient) Delete(_ context.Context, o client.Object, opts ...client.DeleteOption) error {
+func (c *apiClient) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
 	k := keyOf(o)
-	_, err := c.process.call("delete "+k.String(), func() (client.Object, error) {
+	_, err := c.process.call(ctx, http.MethodDelete, "delete "+k.String(), func() (client.Object, error) {
 		return nil, c.process.sim.api.delete(k, options)
 	})
 	return err
 }
 
 // Update changes a reservation.
-func (c *apiClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+func (c *apiClient) Update(ctx context.Context, o client.Object, _ ...client.UpdateOption) error {
 	changed := copyOf(o)
-	stored, err := c.process.call("update "+keyOf(o).String(), func() (client.Object, error) {
+	stored, err := c.process.call(ctx, http.MethodPut, "update "+keyOf(o).String(), func() (client.Object, error) {
 		return c.process.sim.api.update(copyOf(changed))
 	})
 	if err == nil {
@@ -261,17 +268,17 @@ func (c *apiClient) Update(_ context.Context, o client.Object, _ ...client.Updat
 	return err
 }
 
-func (c *apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
-	return c.patch("patch", o, p, false)
+func (c *apiClient) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	return c.patch(ctx, "patch", o, p, false)
 }
 
-func (c *apiClient) patch(verb string, o client.Object, p client.Patch, status bool) error {
+func (c *apiClient) patch(ctx context.Context, verb string, o client.Object, p client.Patch, status bool) error {
 	data, err := p.Data(o)
 	if err != nil {
 		return err
 	}
 	k := keyOf(o)
-	stored, err := c.process.call(verb+" "+k.String(), func() (client.Object, error) {
+	stored, err := c.process.call(ctx, http.MethodPatch, verb+" "+k.String(), func() (client.Object, error) {
 		return c.process.sim.api.patch(k, data, status)
 	})
 	if err == nil {
@@ -289,9 +296,9 @@ type statusClient struct {
 }
 
 func (c *statusClient) Patch(
-	_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption,
+	ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption,
 ) error {
-	return c.api.patch("patch status of", o, p, true)
+	return c.api.patch(ctx, "patch status of", o, p, true)
 }
 
 // nodesAnnotation has the number of a JobSet's pods.
@@ -305,6 +312,14 @@ func build(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		Annotations: map[string]string{nodesAnnotation: fmt.Sprint(len(b.Status.Allocation.Nodes))},
 	}
 	return &podgroup.PodGroup{ObjectMeta: m}, &jobset.JobSet{ObjectMeta: *m.DeepCopy()}, nil
+}
+
+// callerKey is the key of the name of the part of a process that sends requests. It
+// distinguishes requests that are the same otherwise.
+type callerKey struct{}
+
+func withCaller(ctx context.Context, name string) context.Context {
+	return context.WithValue(ctx, callerKey{}, name+": ")
 }
 
 // compareRequests orders requests independently of when goroutines ran.

@@ -41,10 +41,14 @@ func (t *truth) reservationChanged(o *v1alpha1.Reservation) {
 	}
 }
 
-// endsWithReservation reports whether the job's reservation is over.
+// longestStart is longer than what passes between the placement of a job and its start.
+const longestStart = 2 * time.Minute
+
+// endsWithReservation reports whether the job's reservation is over, which may have ended
+// before the job's agents were ready.
 func (t *truth) endsWithReservation(b *v1alpha1.BatchJob) bool {
 	return slices.ContainsFunc(t.ends[reserve.Of(b)], func(at time.Time) bool {
-		return b.Status.StartTime != nil && at.After(b.Status.StartTime.Time) && !at.After(t.sim.now())
+		return b.Status.StartTime != nil && at.After(b.Status.StartTime.Add(-longestStart)) && !at.After(t.sim.now())
 	})
 }
 

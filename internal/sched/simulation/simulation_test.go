@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,7 +42,8 @@ type simulation struct {
 	random *rand.Rand
 	parameters
 	api       *apiServer
-	leader    *process // nil: there is none
+	leader    *process   // nil: there is none
+	former    []*process // they have lost their lease
 	processes int
 	restart   time.Time    // when the next process starts, if there is none
 	offset    atomic.Int64 // of the processes' clock, in nanoseconds
@@ -150,6 +153,7 @@ func (s *simulation) settle() {
 // step lets one thing happen, or time pass. active: users and faults act, too.
 func (s *simulation) step(active bool) {
 	synctest.Wait()
+	s.endFormer()
 	s.steps++
 	choices := s.choices(active)
 	total := 0
@@ -185,6 +189,9 @@ func (s *simulation) idle(active bool) {
 	if s.leader == nil {
 		d = min(d, time.Until(s.restart))
 	}
+	for _, p := range s.former {
+		d = min(d, time.Until(p.lease.ends))
+	}
 	select {
 	case <-s.wake:
 	case <-time.After(max(d, time.Millisecond)):
@@ -208,26 +215,15 @@ func (s *simulation) record(what string) {
 // choices returns what can happen next, in an order that depends on the seed alone.
 func (s *simulation) choices(active bool) []choice {
 	var all []choice
-	if p := s.leader; p != nil {
-		p.mu.Lock()
-		requests := slices.Clone(p.requests)
-		commands := slices.Clone(p.commands)
-		p.mu.Unlock()
-		slices.SortStableFunc(requests, compareRequests)
-		for _, r := range requests {
-			all = append(all, choice{r.what, 10, func() { s.answer(r) }})
-		}
-		for _, kind := range watchedKinds {
-			if n := p.delivered[kind]; n < len(s.api.events[kind]) {
-				all = append(all, choice{"watch " + kind, 10, func() {
-					p.delivered[kind]++
-					p.apply(s.api.events[kind][n])
-				}})
-			}
-		}
-		all = append(all, s.machine.commandChoices(p, commands)...)
+	if s.leader != nil {
+		all = append(all, s.processChoices(s.leader)...)
 	} else if !time.Now().Before(s.restart) {
-		all = append(all, choice{"start a process", 10, func() { s.leader = s.start() }})
+		all = append(all, choice{"start a process", 10, s.lead})
+	}
+	for _, p := range s.former {
+		if !p.lease.frozen {
+			all = append(all, s.processChoices(p)...)
+		}
 	}
 	all = append(all, s.machine.choices()...)
 	if active && !time.Now().Before(s.nextUser) {
@@ -237,6 +233,29 @@ func (s *simulation) choices(active bool) []choice {
 		all = append(all, choice{"fault", 10, s.fault})
 	}
 	return all
+}
+
+// processChoices are the answers, events and commands that a process can receive or send.
+func (s *simulation) processChoices(p *process) (all []choice) {
+	p.mu.Lock()
+	commands := slices.Clone(p.commands)
+	p.mu.Unlock()
+	former := ""
+	if p != s.leader {
+		former = fmt.Sprintf(" (process %d)", p.number)
+	}
+	for _, r := range p.pending() {
+		all = append(all, choice{r.what + former, 10, func() { s.answer(r) }})
+	}
+	for _, kind := range watchedKinds {
+		if n := p.delivered[kind]; n < len(s.api.events[kind]) {
+			all = append(all, choice{"watch " + kind + former, 10, func() {
+				p.delivered[kind]++
+				p.apply(s.api.events[kind][n])
+			}})
+		}
+	}
+	return append(all, s.machine.commandChoices(p, commands)...)
 }
 
 // errLost is the error of a request whose answer was lost.
@@ -254,6 +273,7 @@ func (s *simulation) answer(r *request) {
 		}
 		err, _ := pick(s.random, errs)
 		if s.chance(2) {
+			s.truth.performed(r)
 			_, _ = r.perform() // it happens, and nobody learns how
 			s.record("... and the answer is lost")
 		} else {
@@ -262,6 +282,7 @@ func (s *simulation) answer(r *request) {
 		r.answer <- answer{err: err}
 		return
 	}
+	s.truth.performed(r)
 	o, err := r.perform()
 	r.answer <- answer{o, err}
 }
@@ -270,7 +291,7 @@ func (s *simulation) answer(r *request) {
 func (s *simulation) fault() {
 	s.faults--
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
-	names := []string{"process killed"}
+	names := []string{"process killed", "lease lost"}
 	if !s.quiet {
 		names = append(names, "node lost", "pod evicted")
 	}
@@ -282,6 +303,8 @@ func (s *simulation) fault() {
 	switch name {
 	case "process killed":
 		happened = s.killLeader()
+	case "lease lost":
+		happened = s.loseLease()
 	case "node lost":
 		happened = s.machine.lose()
 	case "pod evicted":
@@ -301,10 +324,7 @@ func (s *simulation) killLeader() bool {
 	if p == nil {
 		return false
 	}
-	p.mu.Lock()
-	requests := slices.Clone(p.requests)
-	p.mu.Unlock()
-	slices.SortStableFunc(requests, compareRequests)
+	requests := p.pending()
 	s.leader = nil
 	p.crash()
 	for _, r := range requests {
@@ -332,12 +352,17 @@ type result struct {
 // simulate runs one simulation.
 func simulate(t *testing.T, seed uint64, p parameters) (r result) {
 	t.Helper()
+	// A garbage collection would change the order of goroutines.
+	defer runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		s := newSimulation(t, seed, p)
 		s.run()
-		if s.leader != nil {
-			s.leader.crash()
+		for _, p := range append(s.former, s.leader) {
+			if p != nil {
+				p.crash()
+			}
 		}
 		synctest.Wait()
 		r = result{

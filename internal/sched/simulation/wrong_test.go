@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"runtime"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,20 @@ var wrongHistories = map[string]wrongHistory{
 		s.runs(aJob(s, nil))
 		s.truth.unsettled()
 	}, "left: script of"},
+	"a process writes without its lease": {func(s *simulation) {
+		s.leader = s.start()
+		defer func() { s.leader.crash() }()
+		p := s.leader
+		p.transport = transport(p.send) // without the fence
+		s.loseLease()
+		s.lead()
+		defer p.crash()
+		p.running.Go(func() { _, _ = p.nextID(p.ctx) })
+		for len(p.pending()) == 0 {
+			runtime.Gosched()
+		}
+		s.answer(p.pending()[0])
+	}, "wrote without its lease"},
 	"a component starts without the others": {func(s *simulation) {
 		s.runs(aComponent(s, nil))
 	}, "1 of 2 components exist"},

@@ -1,4 +1,4 @@
-package app
+package fence
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestFence(t *testing.T) {
 	}))
 	defer server.Close()
 	holds := true
-	f := &fence{http.DefaultTransport, func() bool { return holds }}
+	f := &Transport{http.DefaultTransport, func() bool { return holds }}
 	send := func(method string) error {
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("{}"))
 		if err != nil {
@@ -37,7 +37,7 @@ func TestFence(t *testing.T) {
 	}
 	holds = false
 	for _, method := range []string{http.MethodPatch, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if err := send(method); !errors.Is(err, errFenced) {
+		if err := send(method); !errors.Is(err, ErrLeaseExpired) {
 			t.Errorf("%s without the lease: %v", method, err)
 		}
 	}
