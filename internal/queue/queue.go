@@ -39,7 +39,7 @@ var (
 	DefaultPodCreators = []string{"system:serviceaccount:kube-system:job-controller", "system:kube-controller-manager"}
 )
 
-// Options are what a Server works with. Cluster and Pool are needed.
+// Options are the dependencies and settings of a Server. Cluster and Pool are required.
 type Options struct {
 	Cluster *control.Cluster
 	Planner table.Planner     // nil: no plan is shown
@@ -65,7 +65,8 @@ type Options struct {
 	// Unstored returns how many changes accounting has not written yet; nil: none.
 	Unstored func() int
 	// Highest returns the highest job id in the accounting database, which may be higher
-	// than all in a cluster that was restored from a backup; nil: there is none.
+	// than that of every job in a cluster that was restored from a backup; nil: there is no
+	// database.
 	Highest func(context.Context) (int64, error)
 	// BulkCanceller cancels many jobs by one write; nil: each job is written by itself.
 	BulkCanceller operations.BulkCanceller
@@ -96,7 +97,7 @@ const stateTimeout = 5 * time.Second
 // New returns a Server. Call it before the stores of o.Cluster are fed.
 func New(o Options) (*Server, error) {
 	if o.Cluster == nil || o.Pool == nil {
-		return nil, errors.New("queue: Cluster and Pool are needed")
+		return nil, errors.New("queue: Cluster and Pool are required")
 	}
 	o = o.withDefaults()
 	dir := directory.New(o.Cluster, o.Trusted)
@@ -191,9 +192,9 @@ func reader(c client.Client) func(context.Context, string, string) (*v1alpha1.Ba
 	}
 }
 
-// Lead starts to assign job ids. Call it once, when this process leads and its
-// stores are filled. Until then everything but /healthz and /livez answers 503, so
-// that no decision is made on empty stores.
+// Lead makes the server assign job ids and respond to requests. Call it once, when this
+// process leads and its stores are filled. Until then the response to every request but
+// those for /healthz and /livez is 503, so that no decision is made on empty stores.
 func (s *Server) Lead(ctx context.Context) error {
 	if err := s.ids.Start(ctx, s.highestID(ctx)); err != nil {
 		return err
@@ -223,23 +224,23 @@ func (s *Server) highestID(ctx context.Context) int64 {
 	return max(highest, stored)
 }
 
-// Read starts to answer in a process that only reads. Call it once, when its stores
-// are filled.
+// Read makes the server respond to requests in a process that only reads. Call it once,
+// when its stores are filled.
 func (s *Server) Read() { s.leading.Store(true) }
 
 // NextID assigns a job id to a job that the scheduler creates itself.
 func (s *Server) NextID(ctx context.Context) (int64, error) { return s.ids.Next(ctx) }
 
-// Close stops the assignment of job ids and gives back those that were reserved and
-// not used.
+// Close refuses further requests, stops the assignment of job ids, and returns those that
+// were reserved and not used, so that the next leader assigns them.
 func (s *Server) Close(ctx context.Context) error {
 	s.leading.Store(false)
 	return s.ids.Close(ctx)
 }
 
-// TakeSteps stores what a job's agent reports of its steps, for GET steps.
-func (s *Server) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
-	s.table.TakeSteps(jobID, attempt, list)
+// RecordSteps stores what a job's agent reports of its steps, for GET steps.
+func (s *Server) RecordSteps(jobID int64, attempt int32, list []wire.StepRecord) {
+	s.table.RecordSteps(jobID, attempt, list)
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }

@@ -166,8 +166,8 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	return t, found
 }
 
-// mayChange reports whether the caller may make the change: by the table of
-// rights, and within its limits for coordinators and operators.
+// mayChange reports whether the caller may make the change according to the table of
+// rights, which limits the changes of coordinators and operators.
 func (s *Server) mayChange(c *directory.Caller, change *status.AcctChange, t target) bool {
 	roles := c.Roles()
 	coordinates := s.coordinates(c)

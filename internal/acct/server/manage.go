@@ -19,7 +19,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// maxChanges bounds one request.
+// maxChanges bounds the changes of one request, maxBody its size in bytes.
 const (
 	maxChanges = 10_000
 	maxBody    = 32 << 20
@@ -30,14 +30,12 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	var in status.AcctChanges
 	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil || len(in.Items) > maxChanges {
-		response.Error(
-			w,
-			r,
-			http.StatusBadRequest,
-			metav1.StatusReasonBadRequest,
-			fmt.Sprintf("the changes cannot be read: %v", err),
-		)
+	if err := d.Decode(&in); err != nil {
+		response.BadRequest(w, r, fmt.Errorf("the changes cannot be parsed: %w", err))
+		return
+	}
+	if n := len(in.Items); n > maxChanges {
+		response.BadRequest(w, r, fmt.Errorf("%d changes are too many for one request: at most %d", n, maxChanges))
 		return
 	}
 	targets := make([]target, len(in.Items))

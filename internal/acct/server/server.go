@@ -1,7 +1,6 @@
-// Package server answers the accounting part of the queue API: records for
-// sacct, usage for sreport, and the associations that sacctmgr reads and
-// changes. Who asks is known from the API server; what a caller may see obeys
-// PrivateData.
+// Package server serves the accounting part of the queue API: records for sacct, usage
+// for sreport, and the associations that sacctmgr reads and changes. The API server has
+// authenticated the caller; PrivateData limits what a caller may see.
 package server
 
 import (
@@ -40,7 +39,7 @@ type Server struct {
 	NoDatabase bool
 
 	queue    Queue
-	searches chan struct{} // a semaphore of searchesAtOnce
+	searches chan struct{} // a semaphore of maxSearches
 }
 
 // Queue is the queue API, to which the paths are added.
@@ -50,16 +49,16 @@ type Queue interface {
 	Handle(api.Route)
 }
 
-// searchesAtOnce bounds the number of concurrent searches of the database, so
-// that expensive ones leave the processors to planning.
-const searchesAtOnce = 2
+// maxSearches bounds the number of concurrent searches of the database, so that
+// expensive ones leave the processors to planning.
+const maxSearches = 2
 
-// searchTime bounds one search.
-const searchTime = 50 * time.Second
+// searchTimeout bounds one search, including the time that it waits for others.
+const searchTimeout = 50 * time.Second
 
 // Register adds the paths to q.
 func (s *Server) Register(q Queue) {
-	s.queue, s.searches = q, make(chan struct{}, searchesAtOnce)
+	s.queue, s.searches = q, make(chan struct{}, maxSearches)
 	search := func(pattern string, handler api.Handler, leaderOnly bool) {
 		q.Handle(api.Route{Pattern: pattern, Class: fairness.Search, Handler: handler, LeaderOnly: leaderOnly})
 	}
@@ -78,9 +77,9 @@ func (s *Server) Register(q Queue) {
 // errDenied is Slurm's message.
 const errDenied = "Access/permission denied"
 
-// search runs one query of the database when fewer than searchesAtOnce run.
+// search runs one query of the database when fewer than maxSearches run.
 func (s *Server) search(ctx context.Context, run func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	select {
 	case s.searches <- struct{}{}:
@@ -196,7 +195,7 @@ func (s *Server) answer(list []status.Record, warning string) *status.RecordList
 
 func (s *Server) cluster() string { return acct.ClusterName(s.Cluster.Parameters()) }
 
-// fail answers a request with the reason of its failure.
+// fail responds to a request with the reason of its failure.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, acct.ErrDisabled):

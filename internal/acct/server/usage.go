@@ -19,7 +19,7 @@ import (
 func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	q := &status.UsageQuery{}
 	if err := decode(r.URL.Query().Get("q"), q); err != nil || q.Start <= 0 || q.End <= q.Start {
-		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, "start and end are needed")
+		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, "start and end are required")
 		return
 	}
 	out := &status.UsageList{

@@ -40,15 +40,16 @@ type Store struct {
 	file os.FileInfo // of the open file
 }
 
-// lockWait is how long a statement waits for another process's lock, dialTime
+// lockTimeout is how long a statement waits for another process's lock, dialTimeout
 // how long a connection to PostgreSQL may take.
 const (
-	lockWait = 5 * time.Second
-	dialTime = 5 * time.Second
+	lockTimeout = 5 * time.Second
+	dialTimeout = 5 * time.Second
 )
 
 // Open opens the database at address, a path of a SQLite file (also as
-// sqlite:PATH) or a postgres:// URL, and brings its tables up to date.
+// sqlite:PATH) or a postgres:// URL, and brings its tables up to date. The error wraps
+// ErrNewer if a newer version of Berth has written the database. The caller closes it.
 func Open(ctx context.Context, address string) (*Store, error) {
 	s := &Store{}
 	var err error
@@ -87,10 +88,10 @@ func (s *Store) openPostgres(address string) error {
 		return err
 	}
 	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = dialTime
+		c.ConnectTimeout = dialTimeout
 	}
 	withLockTimeout := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "SET lock_timeout = "+strconv.FormatInt(lockWait.Milliseconds(), 10))
+		_, err := conn.Exec(ctx, "SET lock_timeout = "+strconv.FormatInt(lockTimeout.Milliseconds(), 10))
 		return err
 	})
 	s.write, s.read = stdlib.OpenDB(*c, withLockTimeout), stdlib.OpenDB(*c, withLockTimeout)
@@ -108,7 +109,7 @@ func (s *Store) openSQLite(path string) (err error) {
 		v := url.Values{"_pragma": pragmas}
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
 	}
-	busy := "busy_timeout(" + strconv.Itoa(int(lockWait.Milliseconds())) + ")"
+	busy := "busy_timeout(" + strconv.Itoa(int(lockTimeout.Milliseconds())) + ")"
 	s.write, err = sql.Open("sqlite", withPragmas("journal_mode(WAL)", "synchronous(FULL)", busy, "cache_size(-16000)")+
 		"&_txlock=immediate")
 	if err != nil {

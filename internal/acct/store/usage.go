@@ -64,20 +64,18 @@ type Sum struct {
 	Waiting              int64 // CPU-seconds from eligible to start
 }
 
-// simple is the condition that the database can add up a record: it has ended,
-// and used no more than CPUs, memory and nodes. The rest is in bodies.
+// simple is the condition that the database can add up a record: it has ended, used no
+// more than CPUs, memory and nodes, and is billed for its CPUs. The rest is in bodies. The
+// quotes distinguish members from texts of the user, see setUsage.
 func (s *Store) simple() string {
-	contains := "instr(body, %s)"
+	position := "instr(body, %s)"
 	if s.pg {
-		contains = "position(%s in body)"
+		position = "position(%s in body)"
 	}
-	return "span >= 0 AND " + fmt.Sprintf(
-		contains,
-		"'gres/'",
-	) + " = 0 AND " + fmt.Sprintf(
-		contains,
-		"'\"suspended\"'",
-	) + " = 0"
+	lacks := func(text string) string { return fmt.Sprintf(position+" = 0", text) }
+	billedForCPUs := fmt.Sprintf(position+" > 0", `'"allocTRES":"billing=' || cpus || ',cpu=' || cpus || ','`)
+	return "span >= 0 AND " + lacks("'gres/'") + " AND " + lacks(`'"suspended"'`) +
+		" AND (" + lacks(`'"allocTRES"'`) + " OR " + billedForCPUs + ")"
 }
 
 // SumSimple calls visit with the sums of the simple records in the window. With

@@ -31,7 +31,7 @@ import (
 // Pool describes nodes and partitions.
 type Pool interface {
 	NodesView() []status.Node
-	PartitionsView() []status.Partition // a copy of the caller's own
+	PartitionsView() []status.Partition // the caller may change the slice
 }
 
 // Leader is the process that plans and writes, for a process that only reads.
@@ -43,7 +43,7 @@ type Leader interface {
 	Forward(http.ResponseWriter, *http.Request)
 }
 
-// Options are the parts that an API works with. All are needed unless they say
+// Options are the dependencies and settings of an API. All are required unless they say
 // otherwise.
 type Options struct {
 	Directory  *directory.Directory

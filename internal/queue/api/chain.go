@@ -42,7 +42,7 @@ func (a *API) authenticate(next Handler) http.Handler {
 			next(w, r, a.Directory.Resolve(user, groups))
 			return
 		}
-		w.Header().Set("Connection", "close") // strangers keep no connection open
+		w.Header().Set("Connection", "close") // an unauthenticated client keeps no connection
 		if errors.Is(err, frontproxy.ErrNotReady) {
 			response.Unavailable(w, r, err)
 			return

@@ -25,7 +25,7 @@ import (
 // Limits of a list of a job's pods.
 const (
 	maxPods           = 20 // in the list
-	maxPodsWithEvents = 5  // for which the API server is asked for events
+	maxPodsWithEvents = 5  // for which events are read from the API server
 	maxPodEvents      = 10 // of one pod
 )
 
@@ -71,8 +71,8 @@ func (a *API) pods(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 	response.JSON(w, r, out)
 }
 
-// podsOf returns the pods of the job's present attempt: its own, those that it
-// took over from another job, or those that it stands for.
+// podsOf returns the pods of the job: its own, those of another job in which it runs, or
+// those that it represents.
 func (a *API) podsOf(b *v1alpha1.BatchJob) []*corev1.Pod {
 	cluster := a.Operations.Cluster
 	if work := b.Spec.Workload; work != nil {
@@ -182,8 +182,8 @@ func lastSeen(e *corev1.Event) int64 {
 // podMetrics is the kind of object that the metrics API returns.
 var podMetrics = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"}
 
-// addUsage adds to the row what the pod uses according to the metrics API. It
-// returns false if there is no such API, so that it is not asked about more pods.
+// addUsage adds to the row what the pod uses according to the metrics API. It returns
+// false if there is no such API, so that no request is made for the other pods.
 func (a *API) addUsage(ctx context.Context, p *corev1.Pod, row *status.Pod) bool {
 	m := &unstructured.Unstructured{}
 	m.SetGroupVersionKind(podMetrics)

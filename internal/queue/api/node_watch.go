@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// nodeInterval is the time between two looks at the nodes for a watch.
+	// nodeInterval is the time between two comparisons of the nodes for a watch.
 	nodeInterval = time.Second
 	// nodeSettleTime is how long after a change the rows are computed again: they
 	// come from the plan that follows the change.

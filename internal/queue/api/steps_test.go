@@ -16,13 +16,13 @@ func TestSteps(t *testing.T) {
 	s.add(t, 1, "anna", fake.InState(v1alpha1.StateRunning))
 	s.add(t, 2, "anna", fake.InState(v1alpha1.StateRunning))
 	s.add(t, 3, "ben", nil)
-	s.table.TakeSteps(1, 1, []wire.StepRecord{
+	s.table.RecordSteps(1, 1, []wire.StepRecord{
 		{ID: wire.StepBatch, Name: "batch", Nodes: []string{"n1"}, Tasks: 1, State: "RUNNING", Start: 5e9},
 		{ID: 0, Name: "hostname", Nodes: []string{"n1", "n2"}, Tasks: 4, CPUs: 4, State: "RUNNING", Start: 7e9},
 		{ID: 1, Name: "over", State: "COMPLETED", End: 9e9},
 	})
-	s.table.TakeSteps(1, 7, []wire.StepRecord{{ID: 5, Name: "of another attempt", State: "RUNNING"}})
-	s.table.TakeSteps(3, 0, nil)
+	s.table.RecordSteps(1, 7, []wire.StepRecord{{ID: 5, Name: "of another attempt", State: "RUNNING"}})
+	s.table.RecordSteps(3, 0, nil)
 	steps := func(query string) []string {
 		var list status.StepList
 		if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/steps"+query, nil, &list); code != 200 {

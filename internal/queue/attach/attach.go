@@ -29,11 +29,11 @@ type Agents interface {
 	// Dial connects to the agent of the job's first node on behalf of a client
 	// whose rights have been checked.
 	Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCloser, error)
-	// Describe returns what a client needs to know of a running job.
+	// Describe returns what a client needs to know about a running job.
 	Describe(b *v1alpha1.BatchJob) (*wire.Welcome, error)
 }
 
-// Options are the parts that a Server works with. All are needed.
+// Options are the dependencies of a Server. All are required.
 type Options struct {
 	Operations *operations.Service
 	Agents     Agents
@@ -57,7 +57,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// IsUpgrade reports whether the request asks for a connection to an agent.
+// IsUpgrade reports whether the request is one for a connection to an agent.
 func IsUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // Serve serves jobs/ID/attach to a caller.

@@ -11,16 +11,16 @@ import (
 
 // A job of srun or salloc is cancelled when its client has been away for
 // absenceTimeout: a client that lost its connection, or whose API server or API
-// role was replaced, reconnects sooner. Where the API server lives and reports that
+// role was replaced, reconnects sooner. If the API server is alive and reports that
 // the client has closed its connection, as the kernel does for a process that was
 // killed, hangupTimeout is enough: a client behind a gateway that closed the
 // connection reconnects at once.
 const (
 	absenceTimeout = 30 * time.Second
 	hangupTimeout  = 5 * time.Second
-	// outliveTime is how much longer another connection of a living API server
-	// stays open than one that a client has closed. An API server that dies closes
-	// all of its connections at once.
+	// outliveTime is how much longer another connection of the API server must stay open
+	// than one that a client has closed to show that the API server is alive. An API server
+	// that dies closes all of its connections at once.
 	outliveTime = 2 * time.Second
 )
 
@@ -38,7 +38,7 @@ type clients struct {
 type clientJob struct {
 	connected int         // connections of the client
 	left      time.Time   // when the last one ended, or the job appeared
-	last      *connection // that the last one came over; nil: not known
+	last      *connection // over which the last one came; nil: not known
 }
 
 func newClients(now func() time.Time) *clients {

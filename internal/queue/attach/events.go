@@ -15,7 +15,7 @@ import (
 const (
 	// heartbeatInterval is the time between the empty lines in a job's events.
 	heartbeatInterval = 10 * time.Second
-	// planInterval is the time between two looks at the plan for a pending job.
+	// planInterval is the time between two reads of the plan for a pending job.
 	planInterval = 100 * time.Millisecond
 )
 
@@ -69,7 +69,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request, id int64) {
 	}
 }
 
-// notice returns the last message to the job's client, as its annotation has it.
+// notice returns the annotation with the last message to the job's client.
 func (s *Server) notice(id int64) string {
 	b, ok := s.job(id)
 	if !ok {

@@ -105,7 +105,7 @@ func (s *Server) dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCl
 }
 
 // relayBoth copies in both directions until one side ends. It reports whether the
-// client ended first, which reads from it or writes to it show.
+// client ended first: a read from it ended, or a write to it failed.
 func relayBoth(client io.WriteCloser, fromClient io.Reader, agent io.ReadWriteCloser) (clientEnded bool) {
 	var first sync.Once
 	end := func(byClient bool) { first.Do(func() { clientEnded = byClient }) }
@@ -138,11 +138,11 @@ func (e *errorWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reportHangup sends the agent, after hangupTimeout, the news that a client hung up
-// whose connection has ended, unless the API server between them has gone away. The
-// API server lives if one of its other connections outlived the client's by
-// outliveTime. Whether that is still open at the end does not matter: API servers
-// close idle connections. The agent ignores the news if the client has reconnected.
+// reportHangup reports to the agent, after hangupTimeout, that a client whose connection
+// has ended hung up, unless the API server between them has gone away. The API server is
+// alive if one of its other connections outlived the client's by outliveTime. Whether that
+// is still open in the end does not matter: API servers close idle connections. The agent
+// ignores the report if the client has reconnected.
 func (s *Server) reportHangup(r *http.Request, b *v1alpha1.BatchJob) {
 	client := r.URL.Query().Get(wire.AttachClient)
 	if client == "" || len(client) > maxClientName {

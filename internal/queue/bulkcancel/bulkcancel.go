@@ -22,8 +22,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// MinJobs is from how many jobs on one write is worth it. Fewer are patched one by
-// one, after which nothing is left to clean up.
+// MinJobs is the number of jobs from which one write is worth it. Fewer are patched one
+// by one, which leaves nothing to clean up.
 const MinJobs = 32
 
 // objectName is the name of the ConfigMap in Berth's namespace, dataKey the key of
@@ -36,8 +36,7 @@ const (
 // maxText bounds the text in bytes. An object of the API server may be a little larger.
 const maxText = 900_000
 
-// pruneInterval is the least time between two writes that remove requests which are
-// done.
+// pruneInterval is the minimum time between two writes that remove completed requests.
 const pruneInterval = 2 * time.Second
 
 // Canceller has the requests of jobs whose objects do not have them yet. Safe for
@@ -55,8 +54,8 @@ type Canceller struct {
 	prunable chan struct{}   // some requests may be done
 }
 
-// entry is the request to cancel one job. It concerns the run for which the job waited
-// when it had been requeued that often, and no later one.
+// entry is the request to cancel one job. It concerns the run for which the job was
+// pending after that number of requeues, and no later one.
 type entry struct {
 	request  *v1alpha1.CancelRequest
 	requeues int32
@@ -79,8 +78,8 @@ func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Canceller 
 	return x
 }
 
-// Load reads the requests that an earlier leader left. After it the earlier leader can
-// add no more.
+// Load reads the requests that an earlier leader left, and writes them, after which the
+// earlier leader cannot add any.
 func (x *Canceller) Load(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -129,8 +128,8 @@ func (x *Canceller) write(ctx context.Context, requests map[int64]entry) error {
 	return nil
 }
 
-// Cancel cancels pending jobs; when it returns nil, they are cancelled. Jobs that have
-// been placed meanwhile are ended.
+// Cancel cancels pending jobs on behalf of the user by; when it returns nil, they are
+// cancelled. Jobs that have been placed meanwhile are ended.
 func (x *Canceller) Cancel(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error {
 	at := metav1.NewMicroTime(x.now())
 	request := &v1alpha1.CancelRequest{By: by, At: &at}
@@ -156,8 +155,8 @@ func (x *Canceller) Cancel(ctx context.Context, jobs []*v1alpha1.BatchJob, by st
 	return nil
 }
 
-// request returns the request by which the job is cancelled though its object does
-// not say so; nil: there is none.
+// request returns the request to cancel the job that its object does not have yet, or
+// nil.
 func (x *Canceller) request(b *v1alpha1.BatchJob) *v1alpha1.CancelRequest {
 	x.mu.RLock()
 	e := x.requests[b.Spec.JobID]
@@ -189,11 +188,11 @@ func (x *Canceller) needed(e entry, b *v1alpha1.BatchJob) bool {
 	return e.concerns(b) && (!b.IsFinal() || x.cluster.Jobs.IsAssumed(b))
 }
 
-// Run removes the requests that are done, until ctx ends.
+// Run removes completed requests until ctx ends.
 func (x *Canceller) Run(ctx context.Context) {
 	for {
 		if err := x.prune(ctx); err != nil && ctx.Err() == nil {
-			x.log.Warn("cannot remove bulk cancellations that are done; will retry", "error", err)
+			x.log.Warn("cannot remove completed bulk cancellations; will retry", "error", err)
 			x.requestPrune()
 		}
 		select {

@@ -28,12 +28,12 @@ const (
 )
 
 const (
-	// operatorWeight is how many users' shares an operator has, ownWeight how many
-	// one of Berth's own processes has.
+	// operatorWeight is the number of users' shares that an operator has, ownWeight that of
+	// one of Berth's own processes.
 	operatorWeight = 4
 	ownWeight      = 16
 
-	// minCost is the least that a request costs of its user's time.
+	// minCost is the minimum cost of a request, in its user's processor time.
 	minCost = 2 * time.Millisecond
 	// maxQueryCost and maxOperationCost bound the cost of a request, part of whose
 	// time may have passed in waiting for a slow client or for the API server.
@@ -137,7 +137,7 @@ func (l *Limiter) AwaitTime(ctx context.Context, c *directory.Caller) error {
 	return l.pace.Await(ctx, c.Name, weight(c))
 }
 
-// Charge takes time off the caller's share.
+// Charge subtracts time from the caller's share.
 func (l *Limiter) Charge(c *directory.Caller, used time.Duration) {
 	l.pace.Charge(c.Name, weight(c), used)
 }

@@ -55,7 +55,7 @@ type Authenticator struct {
 
 const (
 	reloadAfter = time.Minute // the age at which the configuration is read again
-	retryAfter  = time.Second // the least time between two attempts to read it
+	retryAfter  = time.Second // the minimum time between two attempts to read it
 	maxVerified = 100         // certificates that are remembered
 )
 

@@ -17,7 +17,7 @@ import (
 // DefaultBlock is the number of ids in a block.
 const DefaultBlock = 100
 
-// DefaultMax is the highest id unless the cluster says otherwise.
+// DefaultMax is the highest id unless the Cluster object sets another.
 const DefaultMax = 1<<31 - 1
 
 // ErrConflict is returned by a Store if the number was written since it was read.
@@ -85,8 +85,8 @@ func New(store Store, size int64, limits func() Limits, taken func(id int64) boo
 	return a
 }
 
-// Start reserves the first block. No id up to highest is assigned: pass the highest
-// that exists, in case the stored number was lost.
+// Start reserves the first block. No id up to highest is assigned: pass the highest id
+// that exists, in case the stored number was lost. Call it before Next and Span.
 func (a *Allocator) Start(ctx context.Context, highest int64) error {
 	a.mu.Lock()
 	a.floor = highest + 1
@@ -101,11 +101,12 @@ func (a *Allocator) Start(ctx context.Context, highest int64) error {
 	return nil
 }
 
-// Next assigns an id. It waits only if the store cannot keep up.
+// Next assigns an id. It waits only if the store cannot keep up. The error is ErrClosed
+// after Close, or that of ctx or of the store.
 func (a *Allocator) Next(ctx context.Context) (int64, error) { return a.Span(ctx, 1) }
 
 // Span assigns n consecutive ids, at most as many as a block has, and returns the
-// first.
+// first. Its errors are those of Next.
 func (a *Allocator) Span(ctx context.Context, n int64) (int64, error) {
 	if n < 1 || n > a.size {
 		return 0, fmt.Errorf("cannot assign %d job ids at once", n)
@@ -244,8 +245,8 @@ func (a *Allocator) reserved(wrapped bool) {
 	}
 }
 
-// Close ends the assignment and gives the rest of the last block back, unless
-// another block has been reserved since. Next fails from then on.
+// Close ends the assignment and returns the rest of the last block to the store, unless
+// another block has been reserved since. Next returns ErrClosed from then on.
 func (a *Allocator) Close(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true
@@ -256,7 +257,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return fmt.Errorf("giving job ids back: %w", ctx.Err())
+			return fmt.Errorf("returning unused job ids: %w", ctx.Err())
 		}
 	}
 	next, end := a.rest()
@@ -268,7 +269,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 		return err
 	}
 	if err := a.store.Swap(ctx, next, version); err != nil && !errors.Is(err, ErrConflict) {
-		return fmt.Errorf("giving job ids back: %w", err)
+		return fmt.Errorf("returning unused job ids: %w", err)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (s *Service) actionFor(op *status.Operation) (action, error) {
 	case status.OpResume:
 		return s.resume, nil
 	case status.OpTop:
-		return nil, nil // it is about all jobs together
+		return nil, nil // see Service.top
 	case status.OpNotify:
 		return s.notify(op.Message), nil
 	case status.OpUpdate:
@@ -127,7 +127,7 @@ func (s *Service) actionFor(op *status.Operation) (action, error) {
 }
 
 // onlyStarted returns an action that does nothing to jobs that have ended or never
-// started, if the operation asks for that (scontrol requeue Incomplete).
+// started, if the operation requests that (scontrol requeue Incomplete).
 func onlyStarted(act action, op *status.Operation) action {
 	if op.Set["Incomplete"] == "" {
 		return act
@@ -263,7 +263,7 @@ func (s *Service) actOnTasks(
 		return startedMeanwhile(err)
 	}
 	for _, b := range split {
-		s.Table.Refresh(b) // the table may not have heard of it yet
+		s.Table.Refresh(b) // the table may not have it yet
 		if row := s.Table.Get(b.Spec.JobID); row != nil {
 			err = errors.Join(err, act(ctx, c, row))
 		}

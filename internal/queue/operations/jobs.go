@@ -51,8 +51,8 @@ func (s *Service) requestCancel(ctx context.Context, b *v1alpha1.BatchJob, by st
 	return s.patchJob(ctx, b, specPatch(map[string]any{"cancel": v1alpha1.CancelRequest{By: by, At: &at}}))
 }
 
-// CancelForOwner requests the cancellation of a job in its owner's name, unless
-// that has been done.
+// CancelForOwner requests the cancellation of a job in its owner's name, unless that has
+// been requested. It returns nil if the job does not exist.
 func (s *Service) CancelForOwner(ctx context.Context, jobID int64) error {
 	b, ok := s.Cluster.Job(jobID)
 	if !ok || b.Spec.Cancel != nil {
@@ -217,7 +217,7 @@ func (s *Service) setSuspend(
 	return s.patchJob(ctx, b, specPatch(map[string]any{"suspend": suspend}))
 }
 
-// pollInterval is the time between two looks at the state of a job.
+// pollInterval is the time between two checks of the state of a job.
 const pollInterval = 10 * time.Millisecond
 
 // poll calls done until it returns true; it returns false if ctx ends first.
@@ -234,8 +234,8 @@ func poll(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-// awaitStates returns when the jobs that were suspended or resumed have reached
-// that state, as in Slurm, or after StateTimeout: the request stands all the same.
+// awaitStates returns when the jobs that were suspended or resumed have reached that
+// state, as in Slurm, or after StateTimeout, which does not withdraw the request.
 func (s *Service) awaitStates(ctx context.Context, targets []target, suspended bool) {
 	if s.StateTimeout == 0 {
 		return

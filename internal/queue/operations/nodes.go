@@ -33,7 +33,7 @@ const (
 	annotationDrain = "drain"
 )
 
-// nodePatch is a merge patch of a Node object in the making.
+// nodePatch is a merge patch of a Node object that is being built.
 type nodePatch struct {
 	row         *status.Node // the node as it is
 	features    []string     // those that it will have
@@ -47,8 +47,7 @@ type nodePatch struct {
 // nodeSetter adds a setting to the patch.
 type nodeSetter func(s *Service, p *nodePatch, v string) error
 
-// nodeSetters are scontrol's parameters of a node, in lower case. Those for what
-// does not exist here have no effect that could be set.
+// nodeSetters are scontrol's parameters of a node, in lower case.
 var nodeSetters = map[string]nodeSetter{
 	"reason":            setNodeReason,
 	"state":             setNodeState,
@@ -147,7 +146,7 @@ func setNodeReason(s *Service, p *nodePatch, v string) error {
 		author = "root" // an administrator of the Kubernetes cluster
 	}
 	text := singleLine(v)
-	text = text[:min(len(text), maxReason)]
+	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "") // without a part of a character
 	p.annotations[wire.AnnotationReason] = text + " [" + author + "@" + s.Now().UTC().Format(reasonTimeFormat) + "]"
 	return nil
 }

@@ -75,8 +75,8 @@ var partitionSetters = map[string]partitionSetter{
 	"tresbillingweights": setBillingWeights,
 }
 
-// applyPartitionSettings sets all settings, or returns the first refusal in the
-// order of their names; p is of no use then.
+// applyPartitionSettings sets all settings, or returns the first refusal in the order of
+// their names; then p has some of them.
 func applyPartitionSettings(p *partitionSpec, settings map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		set, ok := partitionSetters[key]

@@ -22,7 +22,7 @@ const (
 	holdAdmin = "admin"
 )
 
-// actionOf returns the action of package authz that a verb of an operation is.
+// actionOf returns the action of package authz for the verb of an operation.
 func actionOf(verb string) authz.Action { return authz.Action(verb) }
 
 // mayReleaseAdmin reports whether the caller may release an operator's hold.
@@ -88,7 +88,7 @@ func (s *Service) requeueableJob(
 	switch {
 	case err != nil:
 		return nil, err
-	case change.Pending(b) && b.Spec.Cancel != nil: // its end has only not been recorded yet
+	case change.Pending(b) && b.Spec.Cancel != nil: // it ends as soon as the keeper records that
 		return nil, s.awaitCancelled(ctx, b)
 	case change.Pending(b):
 		return nil, refusal.JobPending

@@ -152,8 +152,8 @@ func hasLeftReservation(b *v1alpha1.BatchJob) bool {
 	return b.IsFinal()
 }
 
-// applyReservation makes the settings in r, and chooses its nodes where they or its
-// time changed.
+// applyReservation applies the settings to r, and chooses its nodes if they or its time
+// changed.
 func (s *Service) applyReservation(r *v1alpha1.Reservation, settings map[string]string, isNew bool) error {
 	env := change.ReservationEnvironment{
 		Now:      s.Now(),
@@ -192,7 +192,7 @@ func (s *Service) associated(users, accounts []string) bool {
 	return true
 }
 
-// reservationPool returns what the nodes of reservations are chosen from.
+// reservationPool returns the cluster from which the nodes of reservations are chosen.
 func (s *Service) reservationPool() *reserve.Pool {
 	p := &reserve.Pool{
 		Nodes:           s.Nodes(),

@@ -38,7 +38,7 @@ type BulkCanceller interface {
 	Cancel(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error
 }
 
-// Service carries out operations. Fields are needed unless they say otherwise.
+// Service carries out operations. Fields are required unless they say otherwise.
 // Safe for concurrent use.
 type Service struct {
 	Cluster   *control.Cluster
@@ -63,9 +63,9 @@ type Service struct {
 }
 
 const (
-	// operationTimeout bounds one request, which the API server gives up after a
-	// minute. What is not done by then has the outcome status.NotInTime, for the
-	// client to request again.
+	// operationTimeout bounds one request, which the API server ends after a minute. What
+	// is not done by then has the outcome status.NotInTime, so that the client requests it
+	// again.
 	operationTimeout = 40 * time.Second
 	// writeTimeout bounds one write.
 	writeTimeout = 30 * time.Second
@@ -243,9 +243,8 @@ func guardedSpecPatch(b *v1alpha1.BatchJob, spec map[string]any) map[string]any 
 // the meantime.
 const maxRetries = 4
 
-// retryOnConflict calls change, which computes and writes a change of the row's
-// job, again with the job's newest state as long as somebody else wrote the job in
-// between.
+// retryOnConflict calls change, which computes and writes a change of the row's job. It
+// calls it again with the job's newest state if the job was written in between.
 func (s *Service) retryOnConflict(ctx context.Context, row *table.Row, change func() error) error {
 	var err error
 	for range maxRetries {

@@ -48,8 +48,8 @@ func (s *Service) signalSteps(
 	return out
 }
 
-// signalStep cancels or signals one step, of every job that its name stands for.
-// The error is the last job's.
+// signalStep cancels or signals one step of every job that its name refers to. The error
+// is that of the last job.
 func (s *Service) signalStep(ctx context.Context, c *directory.Caller, op *status.Operation, step string) error {
 	job, number, _ := strings.Cut(step, ".")
 	id, ok := parseStepID(number)
@@ -111,7 +111,7 @@ func (s *Service) updateSteps(ctx context.Context, c *directory.Caller, op *stat
 	return out
 }
 
-// limitSteps changes the time limit of the steps that name stands for.
+// limitSteps changes the time limit of the steps that name refers to.
 func (s *Service) limitSteps(ctx context.Context, c *directory.Caller, name string, limit change.LimitFunc) error {
 	job, number, single := strings.Cut(name, ".")
 	id, ok := parseStepID(number)

@@ -15,7 +15,7 @@ func TestSignalSteps(t *testing.T) {
 	c := newCluster(t)
 	c.add(t, 1, "anna", fake.InState(v1alpha1.StateRunning))
 	c.add(t, 3, "ben", nil)
-	c.table.TakeSteps(1, 1, []wire.StepRecord{
+	c.table.RecordSteps(1, 1, []wire.StepRecord{
 		{ID: wire.StepBatch, Name: "batch", Nodes: []string{"n1"}, State: "RUNNING"},
 		{ID: 0, Name: "hostname", Nodes: []string{"n1"}, State: "RUNNING"},
 		{ID: 1, Name: "over", State: "COMPLETED", End: 9e9},
@@ -50,7 +50,7 @@ func TestSignalSteps(t *testing.T) {
 func TestUpdateSteps(t *testing.T) {
 	c := newCluster(t)
 	c.add(t, 1, "anna", fake.InState(v1alpha1.StateRunning))
-	c.table.TakeSteps(1, 1, []wire.StepRecord{
+	c.table.RecordSteps(1, 1, []wire.StepRecord{
 		{ID: wire.StepBatch, State: "RUNNING"}, {ID: 0, State: "RUNNING"}, {ID: 1, State: "RUNNING"},
 	})
 	for _, tt := range []struct {

@@ -23,8 +23,7 @@ type target struct {
 	ref   string // as in the operation, or the job's id
 	index int    // of the reference in Operation.Jobs, or byFilter
 	row   *table.Row
-	// tasks are those among the tasks which the row stands for that the operation
-	// is about; nil: all of them.
+	// tasks are those of the row's tasks that the operation is about; nil: all of them.
 	tasks array.Set
 	// component: the operation names this component, not the whole heterogeneous
 	// job.
@@ -36,9 +35,9 @@ type target struct {
 // byFilter is the index of a target that the operation does not name.
 const byFilter = -1
 
-// maxTargets bounds the targets of one operation: a reference may occur often, and
-// stand for many tasks that were split off their array. What is beyond has the
-// outcome status.NotInTime, for the client to request again.
+// maxTargets bounds the targets of one operation: a reference may occur often, and refer to
+// many tasks that were split off their array. The others have the outcome
+// status.NotInTime, so that the client requests them again.
 var maxTargets = 2 * int(bounds.JobRefs.Most)
 
 // unfinishedStates are the states of the jobs that an operation by filter is about.
@@ -149,8 +148,8 @@ func (s *Service) isUnknown(ctx context.Context, r query.Ref, verb string) bool 
 	return len(s.resolver().Rows(ctx, r)) == 0
 }
 
-// tasksOf returns the tasks among those which the row stands for that the reference
-// names, or nil if it names all of them.
+// tasksOf returns those of the row's tasks that the reference names, or nil if it names
+// all of them.
 func tasksOf(row *table.Row, r query.Ref) array.Set {
 	if r.Tasks == nil {
 		return nil

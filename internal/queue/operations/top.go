@@ -71,7 +71,8 @@ func (s *Service) rank(
 	return first, others, nil
 }
 
-// competes reports whether both jobs wait in the same place for the same user.
+// competes reports whether both jobs are pending in the same partition for the same user,
+// and b is not held.
 func competes(b, other *v1alpha1.BatchJob) bool {
 	return b.Spec.Job.Hold == "" && b.Spec.Partition == other.Spec.Partition && b.Spec.User == other.Spec.User
 }

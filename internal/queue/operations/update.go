@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// update returns the action that makes the settings of scontrol update in a job:
-// all of them or none.
+// update returns the action that applies the settings of scontrol update to a job: all of
+// them or none.
 func (s *Service) update(set map[string]string) action {
 	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
 		return s.retryOnConflict(ctx, row, func() error {

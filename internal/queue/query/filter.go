@@ -25,7 +25,7 @@ func CheckSize(raw string) error {
 	return bounds.QueryTerms.Check(int64(terms))
 }
 
-// IsWatch reports whether the query asks for a watch.
+// IsWatch reports whether the query requests a watch.
 func IsWatch(v url.Values) bool { return v.Get("watch") == "true" || v.Get("watch") == "1" }
 
 // List returns the values of a parameter that is a comma-separated list and may be

@@ -72,8 +72,8 @@ func (r Resolver) userName(text string) (name string, ok bool) {
 	return u.Name, true
 }
 
-// Restrict limits the query to the jobs that the caller may see: its own where
-// PrivateData hides other users' jobs.
+// Restrict limits the query to the jobs that the caller may see: to its own if
+// PrivateData hides those of other users.
 func (r Resolver) Restrict(q *table.Query, c *directory.Caller) {
 	if r.Directory.Refusal(c.Roles(), authz.Job, authz.Read) == "" {
 		return
@@ -85,7 +85,7 @@ func (r Resolver) Restrict(q *table.Query, c *directory.Caller) {
 	q.Users = []string{visible}
 }
 
-// AddExtra adds the filters of GET jobs that are seldom given.
+// AddExtra adds the less common filters of GET jobs.
 func (r Resolver) AddExtra(q *table.Query, v url.Values) {
 	e := table.Extra{
 		Reservations: List(v, "reservation"),

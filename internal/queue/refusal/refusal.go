@@ -37,7 +37,7 @@ const (
 	TryAgain           Text = "Resource temporarily unavailable"
 )
 
-// Refusals of what a job asks for.
+// Refusals of what a job requests.
 const (
 	CircularDependency Text = "Circular job dependency"
 	DependencyProblem  Text = bounds.BadDependency

@@ -2,7 +2,7 @@ package refusal
 
 import "github.com/berth-hpc/berth/translate/status"
 
-// Setting is the refusal of a setting for what it is, whatever the object is that it was
+// Setting is the refusal of a setting because of its name or value, whatever object it was
 // for.
 type Setting struct {
 	Message          Text

@@ -111,7 +111,7 @@ type Feed struct {
 const maxGone = 1 << 16
 
 // ServeHTTP responds with a state. With ?plan=yes it includes the plan: the changes since
-// ?epoch= and ?serial=, or the whole plan if it cannot tell the changes.
+// ?epoch= and ?serial=, or the whole plan if the changes are not known.
 func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := f.Peer(r); err != nil {
 		http.Error(w, err.Error(), http.StatusUnauthorized)

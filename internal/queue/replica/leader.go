@@ -179,7 +179,7 @@ func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 	}
 	defer resp.Body.Close() //nolint:errcheck // the body has been read, or the request failed
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the leader at %s answers %s", base, resp.Status)
+		return nil, fmt.Errorf("the leader at %s responded with %s", base, resp.Status)
 	}
 	s := &state{}
 	return s, json.NewDecoder(resp.Body).Decode(s)

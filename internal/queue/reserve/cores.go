@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// placeCores chooses the cores of a reservation that asks for a number of them. As in
+// placeCores chooses the cores of a reservation that requests a number of them. As in
 // Slurm, once they are chosen they stay the same.
 func (p *Pool) placeCores(r *v1alpha1.Reservation, replace bool) error {
 	s := &r.Spec
@@ -60,7 +60,7 @@ func (p *Pool) checkCores(r *v1alpha1.Reservation) error {
 }
 
 // chooseCoresOfNodes chooses cores of the named nodes, as many of each as the
-// reservation asks for.
+// reservation requests.
 func (p *Pool) chooseCoresOfNodes(s *v1alpha1.ReservationSpec, free map[string][]int32) error {
 	names, err := hostlist.Expand(s.Nodes)
 	if err != nil || slices.ContainsFunc(names, func(n string) bool { return p.node(n) == nil }) {

@@ -11,7 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Pool is what the nodes of reservations are chosen from. It is only read.
+// Pool is the cluster from which the nodes of reservations are chosen. Its objects are
+// only read.
 type Pool struct {
 	Nodes []status.Node // in the cluster's order
 	// DefaultPartition is that of a reservation that names none. PartitionExists
@@ -22,8 +23,9 @@ type Pool struct {
 	Jobs             []*v1alpha1.BatchJob
 }
 
-// Place checks the nodes that the reservation names, or chooses them if it asks for a
-// number of nodes or cores. moved: its nodes or its time have changed.
+// Place checks the nodes that the reservation names, or chooses them if it requests a
+// number of nodes or cores, and sets them in r. moved reports whether its nodes or its time
+// have changed. The error is a refusal.Text.
 func (p *Pool) Place(r *v1alpha1.Reservation, moved bool) error {
 	s := &r.Spec
 	if s.Partition != "" && !p.PartitionExists(s.Partition) {
@@ -87,8 +89,8 @@ func (p *Pool) checkNodes(r *v1alpha1.Reservation) error {
 	return nil
 }
 
-// chooseNodes chooses the nodes of a reservation that asks for a number of them. As
-// in Slurm, a larger number than that of all nodes means all of them.
+// chooseNodes chooses the nodes of a reservation that requests a number of them. As in
+// Slurm, a number greater than that of all nodes means all of them.
 func (p *Pool) chooseNodes(r *v1alpha1.Reservation) error {
 	s := &r.Spec
 	candidates, err := p.candidates(s)
@@ -249,8 +251,8 @@ func hasNodes(b *v1alpha1.BatchJob) bool {
 }
 
 // Replace returns the nodes that the reservation should have now: unsuitable ones are
-// replaced by others as far as there are any. moved reports whether the nodes
-// differ from the present ones. Nodes that are down or drained are unsuitable for a
+// replaced as long as there are others. moved reports whether the nodes differ from the
+// present ones. Nodes that are down or drained are unsuitable for a
 // reservation of a number of nodes (unless it has STATIC_ALLOC), and so are nodes
 // with jobs of its own for one with REPLACE. A reservation with PART_NODES has the
 // nodes of its partition.

@@ -23,7 +23,8 @@ type Counters struct {
 
 	mu      sync.Mutex
 	since   time.Time
-	started bool        // changes of jobs count: the stores are filled
+	reset   bool        // midnight has passed since the last Snapshot
+	started bool        // the stores are filled, so changes of jobs are counted
 	serving int         // requests that are being served
 	jobs    status.Diag // the counters of jobs alone
 	types   map[string]*status.RequestStats
@@ -38,8 +39,8 @@ func New(now func() time.Time) *Counters {
 	return c
 }
 
-// StartJobs starts the counting of jobs. It is called when the stores are filled:
-// the jobs that fill them are not news.
+// StartJobs starts the counting of jobs. Call it when the stores are filled: the jobs
+// that fill them are not new.
 func (c *Counters) StartJobs() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,15 +60,13 @@ func (c *Counters) resetAt(at time.Time) {
 	c.types, c.users = map[string]*status.RequestStats{}, map[string]*status.RequestStats{}
 }
 
-// resetAtMidnight resets the counters if midnight has passed since the last
-// reset, and reports whether it did. The caller holds mu.
-func (c *Counters) resetAtMidnight() bool {
-	midnight := c.now().UTC().Truncate(24 * time.Hour)
-	if !c.since.Before(midnight) {
-		return false
+// resetAtMidnight resets the counters if midnight has passed since the last reset. The
+// caller holds mu.
+func (c *Counters) resetAtMidnight() {
+	if midnight := c.now().UTC().Truncate(24 * time.Hour); c.since.Before(midnight) {
+		c.resetAt(midnight)
+		c.reset = true
 	}
-	c.resetAt(midnight)
-	return true
 }
 
 // JobChanged counts a change of a job in the store.
@@ -77,6 +76,7 @@ func (c *Counters) JobChanged(old, now *v1alpha1.BatchJob) {
 	if !c.started || now == nil || now.Spec.JobID == 0 {
 		return
 	}
+	c.resetAtMidnight()
 	if (old == nil || old.Spec.JobID == 0) && now.Spec.Origin == nil {
 		c.jobs.Submitted++
 	}
@@ -141,12 +141,13 @@ func add(to map[string]*status.RequestStats, name string, id int64, lasted time.
 	s.Total += lasted.Microseconds()
 }
 
-// Snapshot returns the counters, and whether they were reset because midnight
-// has passed.
+// Snapshot returns the counters, and whether midnight has passed since the last Snapshot,
+// so that other statistics are due for a reset as well.
 func (c *Counters) Snapshot() (d status.Diag, reset bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reset = c.resetAtMidnight()
+	c.resetAtMidnight()
+	reset, c.reset = c.reset, false
 	d = c.jobs
 	d.Since, d.Answering = c.since.Unix(), c.serving
 	d.Types, d.Users = sorted(c.types), sorted(c.users)

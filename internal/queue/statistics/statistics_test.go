@@ -42,6 +42,15 @@ func TestCounters(t *testing.T) {
 		t.Errorf("users: %+v", d.Users)
 	}
 	now = now.Add(time.Minute) // past midnight
+	c.JobChanged(nil, pending)
+	c.StartRequest("GET_JOBS", &directory.Caller{Name: "anna"})()
+	if d, reset = c.Snapshot(); !reset || d.Submitted != 1 || len(d.Types) != 1 {
+		t.Errorf("before the first snapshot after midnight: %+v, reset %v", d, reset)
+	}
+	if _, reset = c.Snapshot(); reset {
+		t.Error("midnight is reported twice")
+	}
+	now = now.Add(24 * time.Hour)
 	if d, reset = c.Snapshot(); !reset || d.Submitted != 0 || len(d.Types) != 0 ||
 		d.Since != now.Truncate(24*time.Hour).Unix() {
 		t.Errorf("after midnight: %+v, reset %v", d, reset)

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// details fills in the remaining fields of scontrol show job and squeue -O.
-func details(j *status.Job, b *v1alpha1.BatchJob) {
+// setDetails fills in the remaining fields of scontrol show job and squeue -O.
+func setDetails(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job
 	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
 	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, s.Placement.Prefer
@@ -24,23 +24,23 @@ func details(j *status.Job, b *v1alpha1.BatchJob) {
 	if s.Array != nil {
 		j.ArrayMax = s.Array.Max
 	}
-	geometry(j, &s.Shape)
-	hinted(j, s.Placement.Hint)
-	recorded(j, s)
-	perTRES(j, s)
-	past(j, b)
+	setGeometry(j, &s.Shape)
+	setHint(j, s.Placement.Hint)
+	setRecordedOptions(j, s)
+	setTRESRequests(j, s)
+	setHistory(j, b)
 }
 
-func geometry(j *status.Job, s *job.Shape) {
+func setGeometry(j *status.Job, s *job.Shape) {
 	j.TmpDisk = s.TmpDisk
 	j.MinCPUs = max(s.MinCPUs, max(1, s.CPUsPerTask)*max(1, s.TasksPerNode))
 	j.SocketsPerNode, j.CoresPerSocket, j.ThreadsPerCore = s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore
 	j.TasksPerSocket, j.TasksPerCore = s.TasksPerSocket, s.TasksPerCore // --core-spec has no effect
 }
 
-// hinted sets the geometry that --hint implies: one thread of each core and, for jobs
+// setHint sets the geometry that --hint implies: one thread of each core and, for jobs
 // bound by memory, one core of each socket.
-func hinted(j *status.Job, hint string) {
+func setHint(j *status.Job, hint string) {
 	for word := range strings.SplitSeq(hint, ",") {
 		switch word {
 		case "memory_bound":
@@ -51,8 +51,8 @@ func hinted(j *status.Job, hint string) {
 	}
 }
 
-// recorded sets the options that are shown as they were given.
-func recorded(j *status.Job, s *job.Job) {
+// setRecordedOptions sets the options that are shown as they were given.
+func setRecordedOptions(j *status.Job, s *job.Job) {
 	if bind := s.Options["gpu-bind"]; bind != "" {
 		j.TRESBind = "gpu:" + bind
 	}
@@ -81,8 +81,8 @@ func recorded(j *status.Job, s *job.Job) {
 	}
 }
 
-// perTRES sets the requests for generic resources, as the options have them.
-func perTRES(j *status.Job, request *job.Job) {
+// setTRESRequests sets the requests for generic resources, as the options have them.
+func setTRESRequests(j *status.Job, request *job.Job) {
 	s := &request.Shape
 	node := append(terms(request.Options["gpus-per-node"], "gpu:"), terms(request.Options["gres"], "")...)
 	if len(node) == 0 {
@@ -139,8 +139,8 @@ func ofScope(s *job.Shape, per string) []string {
 	return out
 }
 
-// past fills in the history of the job.
-func past(j *status.Job, b *v1alpha1.BatchJob) {
+// setHistory fills in the history of the job.
+func setHistory(j *status.Job, b *v1alpha1.BatchJob) {
 	if j.Eligible != 0 && b.Spec.Job.Hold == "" {
 		j.Accrue = j.Eligible
 	}
@@ -166,9 +166,9 @@ func gresOf(s *job.Shape, nodes, tasks int32) map[string]int64 {
 	return sum
 }
 
-// place returns the job's allocation on each node as text (Layout), and the sum of its
+// layoutOf returns the job's allocation on each node as text (Layout), and the sum of its
 // generic resources.
-func place(a *v1alpha1.Allocation) (text string, sum map[string]int64) {
+func layoutOf(a *v1alpha1.Allocation) (text string, sum map[string]int64) {
 	var out strings.Builder
 	sum = map[string]int64{}
 	for i := range a.Nodes {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// promise is how long a place is reserved for a job that was admitted and has no row
+// placeTimeout is how long a place is reserved for a job that was admitted and has no row
 // yet. Usually it has one after milliseconds, unless the API server did not store it
 // after all (a quota, a refusal by another webhook). Objects are remembered for the
-// same time: a client whose answer was lost sends the same object again within it.
-const promise = 30 * time.Second
+// same time: a client that lost the response sends the same object again within it.
+const placeTimeout = 30 * time.Second
 
 // Place is a place in the queue for jobs of one user that are about to be stored.
 type Place struct {
@@ -24,7 +24,7 @@ type Place struct {
 	id    int64
 	until time.Time
 	gone  bool
-	// stored is true if the job has its row.
+	// stored reports whether the job has its row.
 	stored bool
 }
 
@@ -36,7 +36,7 @@ type Room func(all int, active func(Key) int, bytes int64) error
 
 // places are the reserved places, oldest first. The table's lock guards them.
 type places struct {
-	line     []*Place
+	ordered  []*Place
 	byID     map[int64]*Place
 	byObject map[string][]*Place
 }
@@ -49,17 +49,17 @@ func (t *Table) Reserve(p *Place, room Room) error {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.places.line) > 0 && now.After(t.places.line[0].until) {
-		old := t.places.line[0]
-		t.leave(old)
+	for len(t.places.ordered) > 0 && now.After(t.places.ordered[0].until) {
+		old := t.places.ordered[0]
+		t.releasePlace(old)
 		t.places.forget(old)
-		t.places.line = t.places.line[1:]
+		t.places.ordered = t.places.ordered[1:]
 	}
 	if err := room(t.size, func(k Key) int { return t.active[k] }, t.bytes[p.User]); err != nil {
 		return err
 	}
-	p.until = now.Add(promise)
-	t.places.line = append(t.places.line, p)
+	p.until = now.Add(placeTimeout)
+	t.places.ordered = append(t.places.ordered, p)
 	if p.Object != "" {
 		if t.places.byObject == nil {
 			t.places.byObject = map[string][]*Place{}
@@ -89,7 +89,7 @@ func (t *Table) Resent(object string) bool {
 		if p.stored {
 			return true
 		}
-		t.leave(p)
+		t.releasePlace(p)
 	}
 	delete(t.places.byObject, object)
 	return false
@@ -113,11 +113,11 @@ func (t *Table) Take(p *Place, id int64) {
 func (t *Table) GiveBack(p *Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.leave(p)
+	t.releasePlace(p)
 }
 
-// leave subtracts a place from the counts, once. The caller holds the lock.
-func (t *Table) leave(p *Place) {
+// releasePlace subtracts a place from the counts, once. The caller holds the lock.
+func (t *Table) releasePlace(p *Place) {
 	if p.gone {
 		return
 	}
@@ -134,7 +134,7 @@ func (t *Table) arrived(id int64) {
 	t.coming.arrived(id)
 	if p := t.places.byID[id]; p != nil {
 		p.stored = true
-		t.leave(p)
+		t.releasePlace(p)
 	}
 }
 

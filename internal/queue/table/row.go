@@ -26,9 +26,9 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal()}
 	j := &r.Job
 	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
-	identity(j, b, dir)
-	policy(j, b, dir)
-	arrayOf(r, b, split)
+	setIdentity(j, b, dir)
+	setPolicy(j, b, dir)
+	setArray(r, b, split)
 	switch {
 	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit ||
 		j.State == v1alpha1.StateReservationDeleted:
@@ -44,13 +44,13 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 		j.HetJobSet = strconv.FormatInt(id, 10) + "-" + strconv.FormatInt(id+int64(b.Spec.Job.Het.Size)-1, 10)
 	}
 	part := dir.Partition(partitionOf(b))
-	times(j, b, part)
-	request(j, &b.Spec.Job)
+	setTimes(j, b, part)
+	setRequest(j, &b.Spec.Job)
 	if sh := &b.Spec.Job.Shape; j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && sh.Tasks == 0 &&
 		sh.TasksPerNode == 0 {
 		j.Tasks = 0 // Slurm has not computed them
 	}
-	memory(j, &b.Spec.Job, part, dir)
+	setMemory(j, &b.Spec.Job, part, dir)
 	bill := billing(b, part, dir)
 	least := b.Spec.Job.LeastNodes()
 	devices := gresOf(&b.Spec.Job.Shape, least, j.Tasks)
@@ -60,14 +60,14 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	}
 	j.TRESReq = tres(j.CPUs, mem, least, devices, bill)
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
-		r.Hosts = allocated(j, a, bill)
+		r.Hosts = setAllocation(j, a, bill)
 	} else {
 		j.TRES = j.TRESReq
 		j.Nodes = max(j.Nodes, spread(&b.Spec.Job.Shape))
 	}
-	details(j, b)
-	files(j, b)
-	outcome(j, b)
+	setDetails(j, b)
+	setFiles(j, b)
+	setOutcome(j, b)
 	r.fixed = appendFields([]byte{'{'}, j, fixedFields)
 	return r
 }
@@ -75,7 +75,7 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 // parts returns the partitions of the row's job.
 func (r *Row) parts() []string { return strings.Split(r.Partition, ",") }
 
-func identity(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
+func setIdentity(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	j.User = b.Spec.User
 	if u := dir.User(b.Spec.User); u != nil {
 		j.UID, j.GID = u.Spec.UID, u.Spec.GID
@@ -97,7 +97,7 @@ func partitionOf(b *v1alpha1.BatchJob) string {
 	return b.Spec.Partition
 }
 
-func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
+func setPolicy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	s := &b.Spec.Job
 	j.Account, j.QOS, j.Nice = s.Account, s.QOS, s.Nice
 	j.Partition = partitionOf(b)
@@ -138,8 +138,8 @@ func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	}
 }
 
-// arrayOf fills in which tasks of an array the row represents.
-func arrayOf(r *Row, b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob) {
+// setArray fills in which tasks of an array the row represents.
+func setArray(r *Row, b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob) {
 	r.ArrayJobID = array.ID(b)
 	if a := b.Spec.Job.Array; a != nil {
 		r.ArrayMax = a.Max
@@ -197,7 +197,7 @@ func placed(b *v1alpha1.BatchJob) int64 {
 	return unix(b.Status.StartTime)
 }
 
-func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
+func setTimes(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	j.Submit = unix(b.Spec.SubmitTime)
 	if j.Submit == 0 {
 		j.Submit = b.CreationTimestamp.Unix()
@@ -219,10 +219,10 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
 	t := &b.Spec.Job.Time
 	if t.Deadline != 0 && t.Min == 0 && t.Limit == 0 && requestedLimit(b, part) == job.Unlimited {
-		j.TimeMin = 1 // such a job gets the time until its deadline, as far as it is a minute
+		j.TimeMin = 1 // such a job gets the time until its deadline, and at least a minute
 	}
 	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {
-		j.End = j.Start + int64(j.TimeLimit)*60
+		j.End = j.Start + int64(j.TimeLimit)*60 + b.Status.Suspended
 	}
 }
 
@@ -236,8 +236,8 @@ func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	return requestedLimit(b, part)
 }
 
-// requestedLimit returns the limit that the job asks for or that the partition gives
-// it, in minutes, or job.Unlimited. part may be nil.
+// requestedLimit returns the limit that the job requests or else that of the partition, in
+// minutes, or job.Unlimited. part may be nil.
 func requestedLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	candidates := []int32{b.Spec.Job.Time.Limit}
 	if part != nil {
@@ -251,8 +251,8 @@ func requestedLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	return job.Unlimited
 }
 
-// request fills in what the job requests: nodes, CPUs, tasks.
-func request(j *status.Job, s *job.Job) {
+// setRequest fills in what the job requests: nodes, CPUs, tasks.
+func setRequest(j *status.Job, s *job.Job) {
 	sh := &s.Shape
 	j.Tasks, j.CPUsPerTask, j.TasksPerNode = sh.Tasks, max(sh.CPUsPerTask, 1), sh.TasksPerNode
 	j.Nodes, j.MaxNodes = s.LeastNodes(), sh.MaxNodes
@@ -310,7 +310,7 @@ func gres(g job.GRES) string {
 	return text + ":" + strconv.FormatInt(g.Count, 10)
 }
 
-func memory(j *status.Job, s *job.Job, part *v1alpha1.Partition, dir *directory.Directory) {
+func setMemory(j *status.Job, s *job.Job, part *v1alpha1.Partition, dir *directory.Directory) {
 	limits := []v1alpha1.MemoryLimits{dir.Parameters().MemoryLimits}
 	if part != nil {
 		limits = slices.Insert(limits, 0, part.Spec.MemoryLimits)
@@ -342,8 +342,8 @@ func requestedMemory(j *status.Job, nodes int32) int64 {
 	return j.MinMemory * int64(nodes)
 }
 
-// allocated fills in the allocation and returns the names of its nodes.
-func allocated(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
+// setAllocation fills in the allocation and returns the names of its nodes.
+func setAllocation(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
 	hosts := make([]string, 0, len(a.Nodes))
 	var cpus int32
 	var mem int64
@@ -355,7 +355,7 @@ func allocated(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
 	j.Nodes, j.CPUs = int32(len(hosts)), cpus
 	j.NodeList, j.BatchHost = hostlist.Fold(hosts), hosts[0]
 	var devices map[string]int64
-	j.Layout, devices = place(a)
+	j.Layout, devices = layoutOf(a)
 	j.TRES = tres(cpus, mem, j.Nodes, devices, bill)
 	return hosts
 }
@@ -406,7 +406,7 @@ func size(mib int64) string {
 	return strconv.FormatInt(mib, 10) + unit
 }
 
-func files(j *status.Job, b *v1alpha1.BatchJob) {
+func setFiles(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job.Batch
 	j.Command, j.WorkDir, j.NoBatch = s.Command, s.WorkDir, s.Client != ""
 	names := env.PatternValues{
@@ -434,7 +434,7 @@ func files(j *status.Job, b *v1alpha1.BatchJob) {
 	}
 }
 
-func outcome(j *status.Job, b *v1alpha1.BatchJob) {
+func setOutcome(j *status.Job, b *v1alpha1.BatchJob) {
 	if c := b.Status.ExitCode; c != nil {
 		j.ExitCode, j.Signal = c.Status, c.Signal
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// mostSteps limits the running steps that are stored for one job, because agents, which
+// maxSteps limits the running steps that are stored for one job, because agents, which
 // have the uid of their user, report them.
-const mostSteps = 2000
+const maxSteps = 2000
 
 // steps are the running steps, by job id, as the jobs' agents report them.
 type steps struct {
@@ -27,9 +27,9 @@ type jobSteps struct {
 	records map[int32]wire.StepRecord
 }
 
-// TakeSteps stores what a job's agent reports about its steps; steps that have ended
+// RecordSteps stores what a job's agent reports about its steps; steps that have ended
 // are removed. Reports of a previous attempt change nothing.
-func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
+func (t *Table) RecordSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	b, ok := t.cluster.Job(jobID)
 	if !ok || b.Status.Attempt != attempt || b.IsFinal() {
 		return
@@ -49,7 +49,7 @@ func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 		switch {
 		case r.End != 0 || r.State != v1alpha1.StateRunning && r.State != "":
 			delete(j.records, r.ID)
-		case len(j.records) < mostSteps:
+		case len(j.records) < maxSteps:
 			j.records[r.ID] = r
 		}
 	}

@@ -46,7 +46,7 @@ func TestStepsFollowTheReports(t *testing.T) {
 	if !tab.HasStep(r, 0) || !tab.HasStep(r, wire.StepBatch) {
 		t.Error("a job whose agents have not reported yet may have any step")
 	}
-	tab.TakeSteps(1, 1, []wire.StepRecord{running(10), running(wire.StepBatch), running(2), running(wire.StepExtern)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{running(10), running(wire.StepBatch), running(2), running(wire.StepExtern)})
 	if got := list(); !slices.Equal(got, []string{"1.2", "1.10", "1.extern", "1.batch"}) &&
 		!slices.Equal(got, []string{"1.2", "1.10", "1.batch", "1.extern"}) {
 		t.Errorf("reported: %v", got)
@@ -57,7 +57,7 @@ func TestStepsFollowTheReports(t *testing.T) {
 	ended, failed := running(2), running(10)
 	ended.End = 9e9
 	failed.State = "FAILED"
-	tab.TakeSteps(1, 1, []wire.StepRecord{ended, failed, running(wire.StepExtern)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{ended, failed, running(wire.StepExtern)})
 	if got := list(); len(got) != 2 || slices.Contains(got, "1.2") || tab.HasStep(r, 10) {
 		t.Errorf("after two have ended: %v", got)
 	}
@@ -68,15 +68,15 @@ func TestStepsFollowTheReports(t *testing.T) {
 func TestReportsOfOtherAttempts(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, batchJob(1, "anna", onNodes))
-	tab.TakeSteps(1, 1, []wire.StepRecord{running(0)})
-	tab.TakeSteps(1, 2, []wire.StepRecord{running(1)})
-	tab.TakeSteps(2, 1, []wire.StepRecord{running(2)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{running(0)})
+	tab.RecordSteps(1, 2, []wire.StepRecord{running(1)})
+	tab.RecordSteps(2, 1, []wire.StepRecord{running(2)})
 	if got := names(tab.Steps(t.Context(), table.Query{})); !slices.Equal(got, []string{"1.0"}) {
 		t.Errorf("%v", got)
 	}
 	fake.Feed(c, batchJob(1, "anna", func(b *v1alpha1.BatchJob) { onNodes(b); b.Status.Attempt = 2 }))
-	tab.TakeSteps(1, 1, []wire.StepRecord{running(3)})
-	tab.TakeSteps(1, 2, []wire.StepRecord{running(4)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{running(3)})
+	tab.RecordSteps(1, 2, []wire.StepRecord{running(4)})
 	if got := names(tab.Steps(t.Context(), table.Query{})); !slices.Equal(got, []string{"1.4"}) {
 		t.Errorf("in the second attempt: %v", got)
 	}
@@ -84,7 +84,7 @@ func TestReportsOfOtherAttempts(t *testing.T) {
 		onNodes(b)
 		b.Status.State, b.Status.Attempt = v1alpha1.StateCompleted, 2
 	}))
-	tab.TakeSteps(1, 2, []wire.StepRecord{running(5)})
+	tab.RecordSteps(1, 2, []wire.StepRecord{running(5)})
 	if got := tab.Steps(t.Context(), table.Query{}); len(got) != 0 || !tab.HasStep(tab.Get(1), 4) {
 		t.Errorf("of a job that has ended: %v", names(got))
 	}
@@ -100,14 +100,14 @@ func TestAJobHasABoundedNumberOfSteps(t *testing.T) {
 		for i := range int32(500) {
 			list = append(list, running(from+i))
 		}
-		tab.TakeSteps(1, 1, list)
+		tab.RecordSteps(1, 1, list)
 	}
 	if n := len(tab.Steps(t.Context(), table.Query{})); n != 2000 {
 		t.Errorf("%d steps are stored", n)
 	}
 	ended := running(7)
 	ended.End = 1
-	tab.TakeSteps(1, 1, []wire.StepRecord{ended, running(4999)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{ended, running(4999)})
 	if r := tab.Get(1); tab.HasStep(r, 7) || !tab.HasStep(r, 4999) {
 		t.Error("a step that ended makes no room for another")
 	}
@@ -129,8 +129,8 @@ func TestStepRows(t *testing.T) {
 	full := running(3)
 	full.TimeLimit, full.Memory, full.GPUs, full.Layout = 30, 2048, 2, "Cyclic"
 	full.SrunHost, full.SrunPID = "n1", 77
-	tab.TakeSteps(1, 1, []wire.StepRecord{full, running(wire.StepInteractive)})
-	tab.TakeSteps(5, 1, []wire.StepRecord{running(0)})
+	tab.RecordSteps(1, 1, []wire.StepRecord{full, running(wire.StepInteractive)})
+	tab.RecordSteps(5, 1, []wire.StepRecord{running(0)})
 	steps := map[string]status.Step{}
 	for _, s := range tab.Steps(t.Context(), table.Query{}) {
 		steps[s.ID] = s
@@ -170,7 +170,7 @@ func TestStepsOfAQuery(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
-	tab.TakeSteps(3, 1, []wire.StepRecord{running(0)})
+	tab.RecordSteps(3, 1, []wire.StepRecord{running(0)})
 	if got := names(tab.Steps(t.Context(), table.Query{IDs: []int64{3}})); !slices.Equal(got, []string{"3.0"}) {
 		t.Errorf("of a suspended job: %v", got)
 	}

@@ -236,9 +236,10 @@ func (t *Table) rebuildTouched() {
 	t.anyTouched.Store(len(t.touched) > 0)
 }
 
-// Refresh makes the rows of the job, and of the array that it was split off, follow
-// the store before they are read again. The store's events do so too, but an event may be on its way when the
-// writer of the change responds to its client, who would then read the old rows.
+// Refresh updates the rows of the job, and of the array that it was split off, from the
+// store before they are read again. So do the store's events, but an event may still be on
+// its way when the writer of the change responds to its client, who would then read the
+// old rows.
 func (t *Table) Refresh(b *v1alpha1.BatchJob) {
 	t.refresh(b.Spec.JobID)
 	if o := b.Spec.Origin; o != nil {

@@ -436,6 +436,19 @@ func TestEligibleTimeOfDependentJobs(t *testing.T) {
 	}
 }
 
+// The time that a running job was suspended extends it, as LimitEnds has it.
+func TestSuspendedTimeExtendsARun(t *testing.T) {
+	cluster, tab := newTable(plans{})
+	started := metav1.NewMicroTime(time.Unix(2000, 0))
+	fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Status.StartTime, b.Status.TimeLimit = v1alpha1.StateRunning, &started, 10
+		b.Status.Suspended = 300
+	}))
+	if end := tab.Get(1).End; end != 2900 {
+		t.Errorf("it ends at %d, want 2900", end)
+	}
+}
+
 func pattern(t *testing.T, texts ...string) *hostlist.Pattern {
 	t.Helper()
 	p, err := hostlist.ParsePattern(texts...)

@@ -13,8 +13,8 @@ import (
 )
 
 // remembered is the number of changes that are kept for watchers. A watcher that lags
-// further behind receives all rows again. So the number and speed of watchers do not increase
-// the memory.
+// further behind receives all rows again, so that many or slow watchers need no more
+// memory.
 const remembered = 1 << 14
 
 // planPause is the minimum time between two comparisons of the plan for watchers. A
@@ -173,9 +173,9 @@ func (w *Watcher) all() []*Row {
 
 // plans is what was last reported about the plan.
 type plans struct {
-	mu     sync.Mutex
-	seen   map[int64]control.Planned
-	looked time.Time
+	mu         sync.Mutex
+	seen       map[int64]control.Planned
+	comparedAt time.Time
 }
 
 // notePlanChanges adds a change for every pending job for which the newest plan differs
@@ -189,10 +189,10 @@ func (t *Table) notePlanChanges() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if now.Sub(p.looked) < planPause/2 {
+	if now.Sub(p.comparedAt) < planPause/2 {
 		return
 	}
-	p.looked = now
+	p.comparedAt = now
 	seen := make(map[int64]control.Planned, len(p.seen))
 	var moved []*Row
 	for _, r := range t.Select(context.Background(), Query{States: []string{v1alpha1.StatePending}}) {

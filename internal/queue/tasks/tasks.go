@@ -25,10 +25,10 @@ import (
 
 // ErrGone means that a task cannot be split off, because it is no longer pending in its
 // array.
-var ErrGone = errors.New("the task is not waiting in its array any more")
+var ErrGone = errors.New("the task is no longer pending in its array")
 
-// atOnce limits the objects that are created at the same time.
-const atOnce = 16
+// maxConcurrentCreates limits the objects that are created at the same time.
+const maxConcurrentCreates = 16
 
 // recordAfter is the number of tasks that may be split off before the array's own
 // record is updated. Until then, each computation of the remaining tasks considers
@@ -51,7 +51,7 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 		return nil, err
 	}
 	defer unlock()
-	whole, rest, err := waiting(c, arrayJobID)
+	whole, rest, err := pendingArray(c, arrayJobID)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 	if last := len(split) - 1; last >= 0 && len(split) == len(rest) {
 		split, own = split[:last], split[last:]
 	}
-	made, err := createAll(ctx, c, whole, split, initial)
+	created, err := createAll(ctx, c, whole, split, initial)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 		own = left
 	}
 	if len(own) == 0 && array.Unrecorded(whole, left) < recordAfter {
-		return inOrder(indexes, made, nil), nil
+		return inOrder(indexes, created, nil), nil
 	}
 	whole, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) {
 		if s.Pending = left.String(); len(own) > 0 {
@@ -83,15 +83,15 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 	if err != nil {
 		return nil, err
 	}
-	return inOrder(indexes, made, whole), nil
+	return inOrder(indexes, created, whole), nil
 }
 
 // inOrder returns the jobs of the tasks in the order of indexes; whole is the job of
 // the one for which none was created.
-func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
+func inOrder(indexes []int32, created map[int32]*v1alpha1.BatchJob, whole *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	out := make([]*v1alpha1.BatchJob, len(indexes))
 	for i, index := range indexes {
-		if out[i] = made[index]; out[i] == nil {
+		if out[i] = created[index]; out[i] == nil {
 			out[i] = whole
 		}
 	}
@@ -108,7 +108,7 @@ func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []i
 		return 0, err
 	}
 	defer unlock()
-	_, rest, err := waiting(c, arrayJobID)
+	_, rest, err := pendingArray(c, arrayJobID)
 	if err != nil {
 		return 0, err
 	}
@@ -120,8 +120,8 @@ func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []i
 	return len(kept), err
 }
 
-// waiting returns the array and its remaining tasks.
-func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error) {
+// pendingArray returns the array and its remaining tasks; ErrGone if it is not pending.
+func pendingArray(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error) {
 	b, ok := c.Job(id)
 	if !ok || !array.Whole(b) || b.Spec.Cancel != nil || b.DeletionTimestamp != nil ||
 		b.Status.State != "" && b.Status.State != v1alpha1.StatePending {
@@ -134,11 +134,11 @@ func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error
 func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, indexes []int32,
 	initial map[int32]*v1alpha1.BatchJobStatus) (map[int32]*v1alpha1.BatchJob, error) {
 	var (
-		mu    sync.Mutex
-		wg    sync.WaitGroup
-		made  = make(map[int32]*v1alpha1.BatchJob, len(indexes))
-		errs  []error
-		slots = make(chan struct{}, atOnce)
+		mu      sync.Mutex
+		wg      sync.WaitGroup
+		created = make(map[int32]*v1alpha1.BatchJob, len(indexes))
+		errs    []error
+		slots   = make(chan struct{}, maxConcurrentCreates)
 	)
 	for _, index := range indexes {
 		slots <- struct{}{}
@@ -147,13 +147,13 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 			t, err := create(ctx, c, whole, index, initial[index])
 			mu.Lock()
 			defer mu.Unlock()
-			if made[index] = t; err != nil {
+			if created[index] = t; err != nil {
 				errs = append(errs, err)
 			}
 		})
 	}
 	wg.Wait()
-	return made, errors.Join(errs...)
+	return created, errors.Join(errs...)
 }
 
 // create creates the object of one task, or finds it.
@@ -216,8 +216,8 @@ func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.Ba
 	return t, nil
 }
 
-// admit does what admission does for a job that is split off, if this process can: then
-// the API server does not call the webhooks (see the registration in package app).
+// admit does what admission does for a job that is split off, if this process assigns job
+// ids: then the API server does not call the webhooks (see exceptOwnWrites in package app).
 func admit(ctx context.Context, c *control.Cluster, t *v1alpha1.BatchJob) error {
 	if c.NextID == nil {
 		return nil

@@ -51,10 +51,10 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 func usageOf(rec *acct.Recorder) query.UsageSource {
 	return func(
 		now time.Time, halfLife time.Duration, since time.Time,
-		factor func(qos string) float64, kept func(qos string) bool,
+		factor func(qos string) float64, noDecay func(qos string) bool,
 	) snapshot.Usage {
 		used, byQOS := rec.Usage().Used(
-			&usage.Query{Now: now, HalfLife: halfLife, Since: since, Factor: factor, NoDecay: kept})
+			&usage.Query{Now: now, HalfLife: halfLife, Since: since, Factor: factor, NoDecay: noDecay})
 		return snapshot.Usage{Associations: used, QOS: byQOS}
 	}
 }

@@ -36,7 +36,7 @@ func newAPI(
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.RecordSteps(jobID, attempt, list)
-		q.TakeSteps(jobID, attempt, list)
+		q.RecordSteps(jobID, attempt, list)
 	}
 	agents := agentapi.New(agentapi.Options{
 		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps,
@@ -61,13 +61,13 @@ func newAPI(
 // Send sends a command to the agent of the batch host.
 func (a *api) Send(jobID int64, attempt int32, c wire.Command) { a.agents.Send(jobID, attempt, c) }
 
-// closing limits the time of the last writes of a leader that stops in order.
-const closing = 2 * time.Second
+// closeTimeout limits the time of the last writes of a leader that is asked to stop.
+const closeTimeout = 2 * time.Second
 
 // serve answers requests until ctx ends.
 func (a *api) serve(ctx context.Context, e *endpoint) error {
 	err := serve(ctx, e, a.queue)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return errors.Join(err, a.queue.Close(last))
 }
@@ -95,5 +95,5 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 	return s.ServeTLS(e, "", "")
 }
 
-// lead starts to decide: the stores are filled and this process leads.
+// lead makes the API role serve as that of the leader. The stores are filled.
 func (a *api) lead(ctx context.Context) error { return a.queue.Lead(ctx) }

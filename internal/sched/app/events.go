@@ -48,14 +48,15 @@ func (s *lateSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Eve
 	return s.EventSink.Create(ctx, e)
 }
 
-// await returns when no events arrive any more, or when the event is too late.
+// await returns when no further events arrive, when the event has waited for eventsLate,
+// or when ctx ends.
 func (s *lateSink) await(ctx context.Context) {
-	came := s.now()
+	arrived := s.now()
 	s.mu.Lock()
-	s.last = came
+	s.last = arrived
 	s.mu.Unlock()
 	for {
-		wait := s.wait(came)
+		wait := s.wait(arrived)
 		if wait <= 0 {
 			return
 		}
@@ -67,10 +68,10 @@ func (s *lateSink) await(ctx context.Context) {
 	}
 }
 
-// wait returns how much longer an event has to wait that arrived then.
-func (s *lateSink) wait(came time.Time) time.Duration {
+// wait returns how much longer an event that arrived then has to wait.
+func (s *lateSink) wait(arrived time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	return min(s.last.Add(eventsQuiet).Sub(now), came.Add(eventsLate).Sub(now))
+	return min(s.last.Add(eventsQuiet).Sub(now), arrived.Add(eventsLate).Sub(now))
 }

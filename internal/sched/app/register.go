@@ -76,8 +76,8 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 	return nil
 }
 
-// serviceOf returns the Service of Berth's namespace that a host is the name of, else
-// serviceName, which is then created for that host.
+// serviceOf returns the name of the Service in Berth's namespace whose host name this is.
+// For any other host it returns serviceName, a Service that is then created for the host.
 func serviceOf(host string) (name string, inCluster bool) {
 	if name, inCluster = strings.CutSuffix(host, "."+wire.SystemNamespace+".svc"); inCluster &&
 		!strings.Contains(name, ".") {
@@ -124,8 +124,9 @@ func queueAPI(name string, port int32, ca []byte) apiregistration.APIServiceSpec
 	}
 }
 
-// Admission must answer, or nothing is admitted, because ids, users and limits depend
-// on it. The rules contain only Berth's own objects.
+// mutatingWebhooks returns the webhooks for pods and, with ofJobs, for BatchJobs. While
+// they do not answer, nothing is admitted, because ids, users and limits depend on them.
+// They are called only for Berth's own objects.
 func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 	jobs := admission.MutatingWebhook{
 		Name:         "batchjobs.mutate.berth.hpc",

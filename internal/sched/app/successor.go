@@ -49,7 +49,7 @@ type successor struct {
 	retry    time.Duration // between two renewals of a leader
 	identity string
 	log      *slog.Logger
-	known    string // holder of the lease that was connected last
+	known    string // the last holder of the lease that accepted a connection
 	isOwn    func(address string) bool
 	// released is called after the lease of a dead leader was released.
 	released func()
@@ -142,8 +142,8 @@ func (s *successor) gone(ctx context.Context, a address) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// connect opens a connection with TLS, which the leader's server closes without a word
-// when nothing is requested for long. Nothing is sent, so the certificate does not matter.
+// connect opens a connection with TLS, which the leader's server closes after a while
+// without requests. Nothing is sent, so the certificate does not matter.
 func connect(ctx context.Context, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -151,8 +151,8 @@ func connect(ctx context.Context, address string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// release releases the lease unless it is renewed in the time of a renewal and a half, or
-// the leader listens again.
+// release releases the lease, unless it is renewed within one and a half renewal
+// intervals or the leader listens again. It reports whether it has released it.
 func (s *successor) release(ctx context.Context, a address) bool {
 	before, err := s.leases.Get(ctx, leaseName, metav1.GetOptions{})
 	if err != nil || holder(before) != a.Holder {

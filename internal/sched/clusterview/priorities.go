@@ -3,7 +3,6 @@ package clusterview
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
@@ -22,7 +21,7 @@ func Priorities(s *snapshot.Snapshot) *status.PriorityList {
 			continue // more tasks of an array
 		}
 		seen[id] = true
-		if j := &s.Pending[i]; j.Begin > s.Now || strings.HasPrefix(j.Blocked, "Dependency") {
+		if j := &s.Pending[i]; j.Begin > s.Now || status.Reason(j.Blocked).IsDependency() {
 			continue
 		}
 		if item, ok := priorityRow(s, id); ok {

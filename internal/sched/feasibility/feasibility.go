@@ -4,6 +4,7 @@ package feasibility
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -156,10 +157,11 @@ func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error 
 		cpus += s.Nodes[i].CPUs
 	}
 	shape := &j.Shape
-	tasks := int(max(shape.Tasks, shape.MinNodes*max(1, shape.TasksPerNode), 1))
+	tasks := max(int(shape.Tasks), int(shape.MinNodes)*int(max(1, shape.TasksPerNode)), 1)
 	if shape.Overcommit {
 		tasks = int(max(1, shape.MinNodes))
 	}
+	tasks = min(tasks, math.MaxInt32) // more than any cluster runs; the product does not overflow
 	if tasks*int(max(1, shape.CPUsPerTask)) > cpus {
 		return ErrProcessors
 	}

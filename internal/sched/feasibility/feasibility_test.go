@@ -44,6 +44,7 @@ func TestCheck(t *testing.T) {
 		{"a partition without nodes", s, "empty", job.Job{}, ErrProcessors},
 		{"a cluster without nodes", snapshot.New(snapshot.Input{Now: schedtest.Now, Partitions: schedtest.Partitions()}), "", job.Job{Shape: job.Shape{MinNodes: 4}}, nil},
 		{"too many tasks", s, "", job.Job{Shape: job.Shape{Tasks: 17}}, ErrProcessors},
+		{"too many on each node, held", s, "", job.Job{Hold: "user", Shape: job.Shape{MinNodes: 2, TasksPerNode: 1<<31 - 1}}, ErrProcessors},
 		{"too many on few", s, "", job.Job{Shape: job.Shape{Tasks: 16, MinNodes: 2, MaxNodes: 2}}, ErrNodeConfig},
 		{"too many for one", s, "", job.Job{Shape: job.Shape{CPUsPerTask: 5}}, ErrNodeCPUs},
 		{"too many on each", s, "", job.Job{Shape: job.Shape{MinCPUs: 5}}, ErrNodeCPUs},

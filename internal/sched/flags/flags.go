@@ -40,20 +40,21 @@ func (f *Flags) Set() *flag.FlagSet {
 	s.StringVar(&f.PodURL, "pod-url", "", "`URL` of the API role for agents (default: the public URL)")
 	s.StringVar(&f.KubeURL, "kube-url", "", "`URL` of the API server for pods (default: the kubeconfig's)")
 	s.StringVar(&f.Certificate, "tls-cert-file", "",
-		"`file` with the certificate of the API role (default: one is made)")
+		"`file` with the certificate of the API role (default: one is created)")
 	s.StringVar(&f.Key, "tls-key-file", "", "`file` with its key")
 	s.StringVar(&f.CA, "tls-ca-file", "", "`file` with the authority that signed it")
 	s.BoolVar(&f.Register, "register", true, "write the webhook configurations and the APIService")
 	s.BoolVar(&f.OnlyAPIServer, "webhook-front-proxy", false,
-		"take webhook calls only with the front proxy's certificate (see WebhookAdmissionConfiguration)")
+		"accept webhook calls only with the front proxy's certificate (see WebhookAdmissionConfiguration)")
 	s.BoolVar(&f.DefaultProfile, "default-profile", false, "also schedule pods of the default scheduler")
 	s.StringVar(&f.Identity, "identity", "", "`name` in the lease (default: a new one)")
-	s.DurationVar(&f.Lease, "lease-duration", 0, "how long the lease holds without renewal, a `duration` (default 10s)")
+	s.DurationVar(&f.Lease, "lease-duration", 0,
+		"how long the lease is valid without renewal, a `duration` (default 10s)")
 	s.StringVar(&f.Storage, "accounting-storage", "",
 		"`database` of accounting: path of a SQLite file or postgres:// URL (default: none)")
 	s.IntVar(&f.Retention, "accounting-retention", 0, "`days` that accounting records are kept; 0: for ever")
 	s.StringVar(&f.Archive, "accounting-archive", "",
-		"`directory` that takes records older than that; empty: they are deleted")
+		"`directory` where older records are archived; empty: they are deleted")
 	s.DurationVar(&f.StartTimeout, "start-timeout", 0,
 		"how long a placed job may take to start, a `duration` (default 60s)")
 	s.StringVar(&f.HealthAddress, "health-address", "",
@@ -63,7 +64,7 @@ func (f *Flags) Set() *flag.FlagSet {
 	s.StringVar(&f.Pod, "pod", "", "`name` of the pod this process runs in, which gets a label while it leads")
 	s.StringVar(&f.Objects, "objects", "", "`directory` of YAML files with Berth's objects, applied when they change")
 	s.StringVar(&f.AgentImage, "agent-image", "", "`image` of the agent for partitions that do not name one")
-	s.BoolVar(&f.Namespaces, "user-namespaces", false, "make the namespace, ServiceAccount and bindings of each User")
+	s.BoolVar(&f.Namespaces, "user-namespaces", false, "create the namespace, ServiceAccount and bindings of each User")
 	s.StringVar(&f.Labels, "user-namespace-labels", "", "`labels` of those namespaces: key=value,...")
 	s.StringVar(&f.Egress, "egress-policy", "",
 		"`file` with the destinations that pods of users may connect to; empty: no limit")

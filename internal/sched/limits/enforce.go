@@ -16,8 +16,8 @@ type Enforcement struct {
 	WCKeys bool
 }
 
-// Enforced returns what the parameter's words enforce. Without words it is
-// associations,limits,qos.
+// Enforced returns what AccountingStorageEnforce with these words enforces. Without words
+// it is associations,limits,qos.
 func Enforced(words []string) Enforcement {
 	if len(words) == 0 {
 		return Enforcement{Associations: true, Limits: true, QOS: true}

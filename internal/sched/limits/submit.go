@@ -1,40 +1,44 @@
 package limits
 
 import (
+	"math"
 	"slices"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// RequestOf returns the minimum that a submitted job requests, as far as it is known.
+// RequestOf returns the minimum that a submitted job requests, as far as it is known
+// without the nodes and the defaults of the partition.
 func RequestOf(j *job.Job, user, partition string) Usage {
 	s := &j.Shape
-	nodes := j.LeastNodes()
-	tasks := s.Tasks
+	nodes, tasks := int64(j.LeastNodes()), int64(s.Tasks)
 	if tasks == 0 {
-		tasks = nodes * max(s.TasksPerNode, 1)
+		tasks = nodes * int64(max(s.TasksPerNode, 1))
 	}
-	cpus := max(tasks*max(s.CPUsPerTask, 1), nodes*max(s.MinCPUs, 1))
+	tasks = min(tasks, math.MaxInt32) // more than any cluster runs; products do not overflow
+	cpus := max(tasks*int64(max(s.CPUsPerTask, 1)), nodes*int64(max(s.MinCPUs, 1)))
+	if s.Overcommit {
+		cpus = nodes * int64(max(s.CPUsPerTask, 1))
+	}
 	u := Usage{
-		Account: j.Account, User: user, QOS: j.QOS, Partition: partition,
-		Nodes: int64(nodes), CPUs: int64(cpus),
+		Account: j.Account, User: user, QOS: j.QOS, Partition: partition, Nodes: nodes, CPUs: cpus,
 	}
 	switch {
 	case s.MemPerNode != nil:
-		u.Memory = *s.MemPerNode * int64(nodes)
+		u.Memory = *s.MemPerNode * nodes
 	case s.MemPerCPU != nil:
-		u.Memory = *s.MemPerCPU * int64(cpus)
+		u.Memory = *s.MemPerCPU * cpus
 	}
 	for _, g := range s.GRES {
 		n := g.Count
 		switch g.Per {
 		case job.PerNode:
-			n *= int64(nodes)
+			n *= nodes
 		case job.PerTask:
-			n *= int64(tasks)
+			n *= tasks
 		}
-		u.AddGRES(g.Name, "", n)
+		u.AddGRES(g.Name, g.Type, n)
 	}
 	u.Licenses = CountLicenses(j.Licenses)
 	if j.Time.Limit > 0 {

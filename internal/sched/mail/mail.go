@@ -97,7 +97,7 @@ func Reached(b *v1alpha1.BatchJob, now time.Time) string {
 	if b.Status.State != v1alpha1.StateRunning || b.Status.StartTime == nil || limit <= 0 {
 		return ""
 	}
-	ran := now.Sub(b.Status.StartTime.Time)
+	ran := now.Sub(b.Status.StartTime.Time) - suspended(b)
 	for _, share := range []struct {
 		kind    string
 		percent time.Duration
@@ -107,6 +107,12 @@ func Reached(b *v1alpha1.BatchJob, now time.Time) string {
 		}
 	}
 	return ""
+}
+
+// suspended returns how long the job was suspended before its last resume, which does not
+// count as run time.
+func suspended(b *v1alpha1.BatchJob) time.Duration {
+	return time.Duration(b.Status.Suspended) * time.Second
 }
 
 // Compose returns the mail about an event. The address is the job's, or its user's; the
@@ -136,7 +142,7 @@ func subjectDetail(b *v1alpha1.BatchJob, m Message, now time.Time) string {
 		if s.EndTime != nil {
 			end = s.EndTime.Time
 		}
-		ran = ", Run time " + span(s.StartTime.Time, end)
+		ran = ", Run time " + span(s.StartTime.Time, end.Add(-suspended(b)))
 	}
 	switch m.Event {
 	case Begin:

@@ -174,6 +174,29 @@ func TestCompose(t *testing.T) {
 	}
 }
 
+// The time that a job was suspended is no run time and does not count towards its time
+// limit.
+func TestSuspendedTimeIsNoRunTime(t *testing.T) {
+	b := batch(running)
+	b.Status.Suspended = 240
+	at := b.Status.StartTime.Add(8 * time.Minute)
+	if got := Reached(b, at); got != "" {
+		t.Errorf("%q after 4 of 10 minutes", got)
+	}
+	if m, _ := Compose(b, Limit50, "", at); !strings.HasSuffix(m.Subject, "Run time 00:04:00") {
+		t.Errorf("%q", m.Subject)
+	}
+}
+
+// The certificate of a relay names its host, which may be an IPv6 address.
+func TestRelayHost(t *testing.T) {
+	for address, want := range map[string]string{"mail.example.org:25": "mail.example.org", "[::1]:25": "::1"} {
+		if got := relayHost(address); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}
+
 func TestReached(t *testing.T) {
 	b := batch(running)
 	for minutes, want := range map[time.Duration]string{4: "", 5: Limit50, 9: Limit50} {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	waiting       = 10000            // limit of the mails that wait to be sent
+	maxQueued     = 10000            // mails that wait to be sent
 	attempts      = 3                // per mail
-	firstWait     = 2 * time.Second  // between attempts; it doubles
-	checkInterval = 10 * time.Second // for time limits
+	firstBackoff  = 2 * time.Second  // between attempts; it doubles
+	checkInterval = 10 * time.Second // of time limits
 )
 
 // Notifier sends mails while this process leads. Changed may be called by many
@@ -47,7 +47,7 @@ func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJo
 	family func(id int64) []*v1alpha1.BatchJob,
 	now func() time.Time, log *slog.Logger) *Notifier {
 	return &Notifier{Settings: settings, Jobs: jobs, Family: family, Now: now, Log: log,
-		queue: make(chan Message, waiting),
+		queue: make(chan Message, maxQueued),
 		sent:  map[limitMail]bool{}, arrays: map[int64]arrayMails{}}
 }
 
@@ -76,7 +76,7 @@ func (n *Notifier) put(b *v1alpha1.BatchJob, event string, change func(*Message)
 	}
 	m, ok := Compose(b, event, s.Domain, n.Now())
 	if !ok {
-		n.Log.Warn("no mail: no address", "job", b.Spec.JobID, "user", b.Spec.User)
+		n.Log.Warn("mail not sent: the address is invalid", "job", b.Spec.JobID, "user", b.Spec.User)
 		return
 	}
 	if change != nil {
@@ -85,7 +85,7 @@ func (n *Notifier) put(b *v1alpha1.BatchJob, event string, change func(*Message)
 	select {
 	case n.queue <- m:
 	default:
-		n.Log.Warn("mail dropped: too many wait", "job", m.JobID, "event", event)
+		n.Log.Warn("mail not sent: too many mails are queued", "job", m.JobID, "event", event)
 	}
 }
 
@@ -128,7 +128,7 @@ func (n *Notifier) checkTimeLimits() {
 }
 
 func (n *Notifier) send(ctx context.Context, m Message) {
-	pause := firstWait
+	pause := firstBackoff
 	for try := 1; ; try++ {
 		s := n.Settings()
 		if s == nil {

@@ -10,18 +10,18 @@ import (
 	"net"
 	"net/http"
 	"net/smtp"
-	"strings"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// sendTime is the timeout of one attempt.
-const sendTime = 20 * time.Second
+// sendTimeout is the timeout of one attempt.
+const sendTimeout = 20 * time.Second
 
-// Send delivers m according to the settings.
+// Send delivers m according to the settings, to a web hook or by SMTP. It returns within
+// sendTimeout. An error may be temporary.
 func Send(ctx context.Context, s *v1alpha1.MailSettings, m Message) error {
-	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	if s.Webhook != "" {
 		return post(ctx, s.Webhook, m)
@@ -58,9 +58,9 @@ func deliver(ctx context.Context, s *v1alpha1.MailSettings, m Message) error {
 		return err
 	}
 	if at, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(at) //nolint:errcheck // a connection without deadlines would be no TCP
+		conn.SetDeadline(at) //nolint:errcheck // TCP connections have deadlines
 	}
-	host, _, _ := strings.Cut(s.SMTP, ":")
+	host := relayHost(s.SMTP)
 	c, err := smtp.NewClient(conn, host)
 	if err != nil {
 		conn.Close() //nolint:errcheck // it failed already
@@ -87,6 +87,15 @@ func deliver(ctx context.Context, s *v1alpha1.MailSettings, m Message) error {
 		}
 	}
 	return nil
+}
+
+// relayHost returns the host of host:port, which the relay's certificate must name.
+func relayHost(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
 }
 
 func write(c *smtp.Client, from string, m Message) error {

@@ -130,11 +130,11 @@ func (c *Controller) limitEgress(ctx context.Context, u *v1alpha1.User) error {
 	if c.egress == nil || c.apiServer == nil {
 		return nil
 	}
-	return c.egressPolicy(ctx, u.Spec.Namespace, c.egress.Users)
+	return c.applyPolicy(ctx, u.Spec.Namespace, c.egress.Users)
 }
 
-// egressPolicy creates or updates the NetworkPolicy of one namespace.
-func (c *Controller) egressPolicy(
+// applyPolicy creates or updates the NetworkPolicy of one namespace.
+func (c *Controller) applyPolicy(
 	ctx context.Context, namespace string, rules []networkingv1.NetworkPolicyEgressRule,
 ) error {
 	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: EgressPolicyName}}
@@ -163,8 +163,8 @@ func withProtocols(rules []networkingv1.NetworkPolicyEgressRule) []networkingv1.
 	return filled
 }
 
-// egressElsewhere applies the policies of namespaces that belong to no user.
-func (c *Controller) egressElsewhere(ctx context.Context) error {
+// limitOtherNamespaces applies the policies of namespaces that belong to no user.
+func (c *Controller) limitOtherNamespaces(ctx context.Context) error {
 	if c.egress == nil || c.apiServer == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (c *Controller) egressElsewhere(ctx context.Context) error {
 		if _, exists := c.cluster.Namespaces.Get(name); !exists {
 			continue
 		}
-		if err := c.egressPolicy(ctx, name, c.egress.Namespaces[name]); err != nil {
+		if err := c.applyPolicy(ctx, name, c.egress.Namespaces[name]); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,8 @@
 // Package namespaces creates for every User the namespace of its jobs: the
 // Namespace itself, the ServiceAccount of the jobs, and the bindings by which
 // the user may submit jobs and both may query the queue. It creates what is missing
-// and deletes nothing. It can also limit where pods connect to, by a NetworkPolicy in each of
-// these namespaces.
+// and deletes none of these. It can also limit where pods connect to, by a NetworkPolicy
+// in each of these namespaces.
 package namespaces
 
 import (
@@ -49,7 +49,7 @@ const addressInterval = time.Minute
 type Controller struct {
 	cluster *control.Cluster
 	labels  map[string]string
-	egress  *Egress // nil: pods connect to whatever they want
+	egress  *Egress // nil: where pods connect to is not limited
 	log     *slog.Logger
 	wake    chan struct{}
 	logged  map[string]string // the last error that was logged about a user
@@ -84,7 +84,7 @@ func New(c *control.Cluster, labels map[string]string, egress *Egress, log *slog
 	return out
 }
 
-// Run reconciles all users, at once and after each change, until ctx ends.
+// Run reconciles all users, at once and after each change, until ctx ends. Call it once.
 func (c *Controller) Run(ctx context.Context) {
 	var next time.Duration // until the next pass
 	var due time.Time      // of the next pass through all users, if nothing changes
@@ -99,7 +99,7 @@ func (c *Controller) Run(ctx context.Context) {
 		}
 		moved, err := c.prepareEgress(ctx)
 		if err != nil {
-			c.log.Warn("network policies", "error", err)
+			c.log.Warn("network policies were not prepared", "error", err)
 		}
 		if next = c.interval(); changed || moved || !time.Now().Before(due) {
 			due = time.Now().Add(resyncInterval)
@@ -124,8 +124,8 @@ func (c *Controller) interval() time.Duration {
 // reconcileAll reconciles every user and reports whether all succeeded.
 func (c *Controller) reconcileAll(ctx context.Context) (done bool) {
 	done = true
-	if err := c.egressElsewhere(ctx); err != nil && ctx.Err() == nil {
-		c.log.Warn("network policies", "error", err)
+	if err := c.limitOtherNamespaces(ctx); err != nil && ctx.Err() == nil {
+		c.log.Warn("network policies were not applied", "error", err)
 		done = false
 	}
 	for _, u := range c.cluster.Users.List() {

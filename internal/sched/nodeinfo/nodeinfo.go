@@ -1,4 +1,4 @@
-// Package nodeinfo reads from Kubernetes nodes what Slurm says about a node: its
+// Package nodeinfo reads Slurm's properties of a node from its Kubernetes object: its
 // short name, whether jobs may start there and why not, its features, weight,
 // sockets, cores and threads. It is pure.
 package nodeinfo
@@ -101,8 +101,8 @@ func ThreadsPerCore(n *corev1.Node) int {
 // 0 if the node does not report it.
 func TmpDisk(n *corev1.Node) int64 { return n.Status.Allocatable.StorageEphemeral().Value() >> 20 }
 
-// Load returns the load of the node's CPUs in hundredths and its free memory in MiB, as
-// annotations tell; 0: unknown, because a kubelet does not report it.
+// Load returns the load of the node's CPUs in hundredths and its free memory in MiB, from
+// its annotations; 0: unknown, because kubelets do not report it.
 func Load(n *corev1.Node) (load int32, freeMem int64) {
 	if f, err := strconv.ParseFloat(n.Annotations[wire.AnnotationLoad], 64); err == nil && f >= 0 && f < 1e6 {
 		load = int32(max(1, math.Round(f*100)))

@@ -13,7 +13,7 @@ import (
 // changes collects the changes of the cluster until the next cycle. Safe for concurrent
 // use.
 type changes struct {
-	wake chan struct{} // receives when a cycle is due
+	wake chan struct{} // holds a value while a cycle is requested
 
 	mu      sync.Mutex
 	pending changeSet
@@ -98,8 +98,7 @@ func (c *changes) addNode(name string) {
 	c.requestCycle()
 }
 
-// drain returns the changes since the last call. Changes from here on request another
-// cycle.
+// drain returns the changes since the last call. Later changes request another cycle.
 func (c *changes) drain() changeSet {
 	select {
 	case <-c.wake:

@@ -95,7 +95,7 @@ func (p *Planner) input(now time.Time) snapshot.Input {
 	return in
 }
 
-// planFull plans all jobs on a new snapshot that was begun at start.
+// planFull plans all jobs on the new snapshot of a cycle that began at start.
 func (p *Planner) planFull(s *snapshot.Snapshot, start time.Time) []backfill.Decision {
 	planStart := p.now()
 	decisions := s.Plan().Decisions

@@ -67,9 +67,9 @@ type background struct {
 	newest atomic.Pointer[backgroundPlan]
 
 	// The following fields are used only by the goroutine of Run.
-	dirty    bool            // something has changed since the last plan was begun
-	started  time.Time       // when that was
-	preempts *backgroundPlan // whose preemptor has been handled
+	dirty    bool            // something has changed since the last plan began
+	started  time.Time       // when the last plan began
+	preempts *backgroundPlan // the plan whose preemptor has been handled
 }
 
 // backgroundPlan has the results of a background plan that cycles use.

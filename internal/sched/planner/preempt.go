@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/starter"
 )
 
-// maxPreemptors is for how many pending jobs, the most important ones, one plan looks
-// for victims, so that few jobs are preempted at a time.
+// maxPreemptors is the number of pending jobs, the most important ones, for which one
+// plan looks for victims, so that few jobs are preempted at a time.
 const maxPreemptors = 8
 
 // preemptors are the pending jobs for which running jobs were preempted. The zero value
@@ -65,10 +65,10 @@ func (p *Planner) preempt(ctx context.Context, o outcome) {
 	p.evict(ctx, id, victims)
 }
 
-// findPreemptor returns the first of the most important jobs that wait for resources for
+// findPreemptor returns the first of the most important jobs waiting for resources for
 // which others may be preempted, and these victims. It returns 0 if there is none, or if
-// others are being preempted already, because what that frees is known only when the
-// preemptor runs.
+// jobs are being preempted for one of them already: what they free is known only when
+// that preemptor runs.
 func findPreemptor(o outcome, current map[int64]bool) (id int64, victims []preemption.Victim) {
 	var started []backfill.Running
 	considered := 0

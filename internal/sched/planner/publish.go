@@ -72,7 +72,7 @@ func (p *Planner) plannedFor(s *snapshot.Snapshot, d backfill.Decision, now time
 	switch {
 	case d.Start > 0:
 		planned.Start = time.Unix(d.Start, 0)
-	case !s.Policy.PlanAll: // the expected start of the last plan stands, if it is to come
+	case !s.Policy.PlanAll: // keep the expected start of the last plan if it is in the future
 		if last, known := p.Planned(d.ID); known && last.Start.After(now) {
 			planned.Start, planned.Nodes = last.Start, last.Nodes
 		}
@@ -84,8 +84,8 @@ func (p *Planner) plannedFor(s *snapshot.Snapshot, d backfill.Decision, now time
 // nodes that are unavailable.
 const reasonNodesDown = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
 
-// reasonFor returns the decision's reason as users see it: that of a job which needs
-// unavailable nodes names those that the job requests.
+// reasonFor returns the decision's reason as users see it. The reason of a job that needs
+// unavailable nodes lists those that the job requests.
 func reasonFor(s *snapshot.Snapshot, d backfill.Decision) string {
 	b := s.Job(d.ID)
 	if d.Reason != backfill.ReasonNodeNotAvail || b == nil {
@@ -107,7 +107,8 @@ func reasonFor(s *snapshot.Snapshot, d backfill.Decision) string {
 	return d.Reason + ", UnavailableNodes:" + hostlist.Fold(unavailable)
 }
 
-// reportNeverRunnable reports the jobs that only the keeper can do something about.
+// reportNeverRunnable reports the jobs that can never start, which the keeper may have to
+// end.
 func (p *Planner) reportNeverRunnable(decisions []backfill.Decision) {
 	if p.NeverRunnable == nil {
 		return

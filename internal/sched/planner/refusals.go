@@ -7,9 +7,9 @@ import (
 
 // refusal is what is known about a kubelet that refused planned pods.
 type refusal struct {
-	times int
-	at    time.Time
-	until time.Time
+	times int       // refusals in a row
+	at    time.Time // of the last one
+	until time.Time // when jobs may be planned onto the node again
 }
 
 // No job is planned onto a node for a while after its kubelet has refused a pod, because
@@ -67,7 +67,8 @@ func (r *refusals) current(now time.Time) map[string]time.Time {
 	return out
 }
 
-// Refused records that the kubelet of a node refused a planned pod.
+// Refused records that the kubelet of a node (by its Kubernetes name) refused a planned
+// pod. No job is planned onto the node for a while.
 func (p *Planner) Refused(node string) {
 	now := p.now()
 	until := p.refusals.add(node, now)

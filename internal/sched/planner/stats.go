@@ -14,8 +14,8 @@ type stats struct {
 	n  status.PlanStats
 }
 
-// addCycle adds a plan of all jobs that was begun at now. Its decisions are ordered by
-// priority; starts tells whether those of them that start jobs are carried out.
+// addCycle adds a plan of all jobs that began at now. Its decisions are ordered by
+// priority; starts reports whether the starts among them are carried out.
 func (s *stats) addCycle(now time.Time, took time.Duration, decisions []backfill.Decision, starts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *stats) addCycle(now time.Time, took time.Duration, decisions []backfill
 	n.TableTotal += n.Table
 }
 
-// addStarts adds an incremental cycle that starts that number of jobs, some of them
+// addStarts adds an incremental cycle that starts that number of jobs, backfilled of them
 // before jobs of higher priority.
 func (s *stats) addStarts(jobs, backfilled int) {
 	s.mu.Lock()

@@ -42,7 +42,7 @@ type Cluster interface {
 
 // Victims returns the jobs that a pending job preempts so that it can start now,
 // after the jobs that the plan has started; none if it may preempt none, if others
-// are being preempted for it already, or if it could not start all the same.
+// are being preempted for it already, or if it could not start even then.
 func Victims(c Cluster, id int64, started []backfill.Running) []Victim {
 	if preemptType(c) == "" || c.IsPreemptor(id) {
 		return nil
@@ -109,7 +109,7 @@ func candidates(c Cluster, b *v1alpha1.BatchJob) []Victim {
 func importance(c Cluster, b *v1alpha1.BatchJob) int64 {
 	n := int64(0)
 	if p := c.Partition(b.Status.Partition); p != nil {
-		n = int64(p.Spec.PriorityTier) << 32
+		n = int64(max(1, p.Spec.PriorityTier)) << 32
 	}
 	if q := c.QOS(b.Spec.Job.QOS); q != nil {
 		n += q.Spec.Priority

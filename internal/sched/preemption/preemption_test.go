@@ -85,6 +85,14 @@ func TestVictims(t *testing.T) {
 	}
 }
 
+// A partition without a PriorityTier has tier 1, also when victims are ordered.
+func TestImportanceOfTheDefaultTier(t *testing.T) {
+	unset, explicit := cluster(tiers(2, 0)), cluster(tiers(2, 1))
+	if a, b := importance(unset, unset.Job(1)), importance(explicit, explicit.Job(1)); a != b {
+		t.Errorf("importance %d without a tier, %d with tier 1", a, b)
+	}
+}
+
 // While its victim ends, and afterwards, the preemptor comes before all other jobs.
 func TestNoJobStartsInPlaceOfThePreemptor(t *testing.T) {
 	for _, gone := range []bool{false, true} {

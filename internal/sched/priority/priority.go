@@ -226,7 +226,7 @@ func (m *Multifactor) sizeOf(j *Job) float64 {
 	return min(max(f, 0), 1)
 }
 
-// partOf returns the factor of a partition; of several partitions that of the first.
+// partOf returns the factor of a partition; of a list of partitions, that of the first.
 func (m *Multifactor) partOf(name string) float64 {
 	first, _, _ := strings.Cut(name, ",")
 	if f, ok := m.partFactor[first]; ok {

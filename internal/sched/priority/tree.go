@@ -268,7 +268,8 @@ func (t *Tree) computeFactors() {
 // of a depth-first walk, the best level fair share first. Equal users have the same rank.
 type ranking struct{ total, next, rank int }
 
-// walk ranks one level. tied tells whether its first member is equal to the node before.
+// walk ranks one level. tied reports whether its first member has the same level fair
+// share as the node before it.
 func (r *ranking) walk(level []*node, tied bool) {
 	level = slices.Clone(level)
 	slices.SortStableFunc(level, func(a, b *node) int {

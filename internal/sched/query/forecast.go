@@ -50,10 +50,11 @@ func (f *forecasts) limiterFor(user string) (*rate.Limiter, chan struct{}) {
 	return l, f.slot
 }
 
-// Forecast returns when and where the job would start if it were submitted now. ok is
-// false if there are too many requests. The job is only read; it has a number that no
-// other job has, and its components have none yet. As with Slurm, a hold and
-// dependencies are ignored. The planner does not wait for a forecast.
+// Forecast returns when and where the job would start if it were submitted now; if it
+// could not, the forecast has only a reason. ok is false if there are too many requests
+// or ctx ends first. The job is only read; it has a number that no other job has, and its
+// components have none yet. As with Slurm, a hold and dependencies are ignored. The
+// planner does not wait for a forecast.
 func (s *Service) Forecast(ctx context.Context, b *v1alpha1.BatchJob) (f *wire.Forecast, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, forecastTimeout)
 	defer cancel()

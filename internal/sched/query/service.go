@@ -29,8 +29,8 @@ type Service struct {
 
 	newest atomic.Pointer[Plan]
 
-	// Of a process without a planner: the snapshot that answers, and whether the
-	// cluster has changed since it was made.
+	// Used in a process without a planner: the snapshot that answers queries, and whether
+	// the cluster has changed since it was made.
 	observing  sync.Mutex
 	observed   *snapshot.Snapshot
 	observedAt time.Time
@@ -38,7 +38,7 @@ type Service struct {
 
 	explaining sync.Mutex // serializes Priorities, which uses caches of the snapshot
 
-	feasibility sync.Mutex
+	feasibility sync.Mutex         // serializes Feasible
 	nodesOnly   *snapshot.Snapshot // of nodes, partitions and QOS, to check submitted jobs
 	outdated    atomic.Bool        // nodesOnly is out of date
 
@@ -121,7 +121,8 @@ func (s *Service) SharesView() *status.ShareList {
 	return clusterview.Shares(snap, s.qosUsage(snap))
 }
 
-// Feasible returns why the job could never run, in Slurm's words, or nil.
+// Feasible returns why the job could never run, as one of package feasibility's errors,
+// or nil.
 func (s *Service) Feasible(b *v1alpha1.BatchJob) error {
 	s.feasibility.Lock()
 	defer s.feasibility.Unlock()

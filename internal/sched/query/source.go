@@ -9,10 +9,10 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 )
 
-// UsageSource returns what finished runs of each association and QOS have used, in
-// TRES-seconds by name: decayed with the half-life (0: not at all), since an instant
-// (zero: ever), and each run as often as factor says of its QOS. noDecay reports the
-// QOS whose usage does not decay. Safe for concurrent use.
+// UsageSource returns what finished runs of each association and QOS have used since an
+// instant (zero: ever), in TRES-seconds by name, decayed with the half-life (0: not at
+// all). The usage of each run is multiplied by the factor of its QOS. noDecay reports
+// whether the usage of a QOS never decays. Safe for concurrent use.
 type UsageSource func(
 	now time.Time, halfLife time.Duration, since time.Time,
 	factor func(qos string) float64, noDecay func(qos string) bool,
@@ -22,16 +22,16 @@ type UsageSource func(
 // concurrent use.
 type Source struct {
 	// Usage returns the usage of finished runs; if it is nil, only running jobs
-	// count for fair share. It is set before use.
+	// count for fair share. Set it before use.
 	Usage UsageSource
 	// RefusingNodes returns snapshot.Input's RefusingNodes; if it is nil, there are
-	// none. It is set before use.
+	// none. Set it before use.
 	RefusingNodes func(now time.Time) map[string]time.Time
 
 	cluster *control.Cluster
 	now     func() time.Time
 
-	mu      sync.Mutex // held while usage is read
+	mu      sync.Mutex // held while Usage is called
 	usage   snapshot.Usage
 	usageAt time.Time
 }
@@ -58,8 +58,7 @@ func (s *Source) Input(now time.Time) snapshot.Input {
 	return in
 }
 
-// maxUsageAge is how long the usage is not read again, unless PriorityCalcPeriod is
-// shorter.
+// maxUsageAge is how long the usage is cached, unless PriorityCalcPeriod is shorter.
 const maxUsageAge = 10 * time.Second
 
 // readUsage returns the usage of finished runs. Reading it is expensive, so it is

@@ -148,8 +148,8 @@ func addHeldDevices(held map[nodeGRES]backfill.CPUSet, a *v1alpha1.NodeAllocatio
 	}
 }
 
-// IsValidBatchHost reports whether the features of the batch host (--batch) are a
-// subset of those that the job's nodes have, or it has none.
+// IsValidBatchHost reports whether the features requested of the batch host (--batch)
+// are a subset of those requested of all nodes (--constraint), or there are none.
 func IsValidBatchHost(pl *job.Placement) bool {
 	if pl.Batch == "" {
 		return true

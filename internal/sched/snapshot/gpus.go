@@ -5,9 +5,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// spreadGPUs raises the least number of nodes of a job that requests a total of
-// GPUs (--gpus) until that many nodes can have them, with the CPUs and memory
-// that go with each: Slurm, too, takes them from several nodes then.
+// spreadGPUs raises the minimum number of nodes of a job that requests a total of
+// GPUs (--gpus) until that many nodes have enough of them, with the CPUs and memory
+// requested for each GPU: Slurm, too, takes them from several nodes then.
 func (s *Snapshot) spreadGPUs(out *backfill.Job, shape *job.Shape, p *Partition) {
 	for _, d := range shape.GRESDemands() {
 		if d.Job == 0 || d.OnNode(shape) > 0 {
@@ -30,8 +30,8 @@ func (s *Snapshot) spreadGPUs(out *backfill.Job, shape *job.Shape, p *Partition)
 	}
 }
 
-// haveGPUs reports whether at least nodes of the partition's nodes have perNode of g,
-// and the CPUs and memory for that number of GPUs, if nothing runs there.
+// haveGPUs reports whether at least that number of the partition's nodes, when idle, have
+// perNode of g, and the CPUs and memory for that number of GPUs.
 func (s *Snapshot) haveGPUs(p *Partition, shape *job.Shape, g job.GRES, perNode, nodes int64) bool {
 	for i := range s.Nodes {
 		if !p.Nodes.Has(i) {

@@ -17,7 +17,7 @@ import (
 
 // Incremental is a Snapshot that follows changes of jobs and nodes, with the
 // backfill.Queue made from it. After a job was submitted, changed or ended, it
-// decides who starts now at the cost of what changed, with the result that a new
+// decides which jobs start now at the cost of what changed, with the result that a new
 // Snapshot would give. It reports changes that it cannot follow (those of other
 // objects, of workloads, of jobs with the same name where one has a singleton
 // dependency); then it must be replaced. Priorities are those of the instant at
@@ -104,7 +104,7 @@ func (x *Incremental) noteDependencies(id int64, b *v1alpha1.BatchJob) {
 		timeDependent = timeDependent || d.Delay > 0
 	}
 	if o := b.Spec.Origin; o != nil && earliestStart(b) > x.Now {
-		x.timeDependent[o.JobID] = true // when the task is ready, its array has less room
+		x.timeDependent[o.JobID] = true // once this task is ready, fewer others may start
 	}
 	if timeDependent {
 		x.timeDependent[id] = true

@@ -171,6 +171,17 @@ func TestRunningJobEndsWithItsReservation(t *testing.T) {
 	}
 }
 
+// The time that a job was suspended does not count towards its time limit.
+func TestSuspendedTimeExtendsARun(t *testing.T) {
+	b := schedtest.Job(1, schedtest.RunningOn("0-1", "n1"))
+	b.Status.StartTime = &metav1.MicroTime{Time: schedtest.Now.Add(-time.Hour)}
+	b.Status.TimeLimit, b.Status.Suspended = 30, 2700
+	end := newSnapshot(Input{Jobs: []*v1alpha1.BatchJob{b}}).Running[0].End
+	if want := schedtest.Now.Unix() + 15*60; end != want {
+		t.Errorf("it ends %d s from now, want %d", end-schedtest.Now.Unix(), want-schedtest.Now.Unix())
+	}
+}
+
 // The weights of a partition determine the billing of its jobs, and with it the usage
 // of their users; jobs of users with more usage come later.
 func TestBillingWeighsInFairShare(t *testing.T) {

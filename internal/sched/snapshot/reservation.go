@@ -69,8 +69,8 @@ func (s *Snapshot) sortReservations() {
 	})
 }
 
-// reservedCPUs returns the CPUs that a reservation of cores takes, by the number of
-// the node; nil for one of whole nodes.
+// reservedCPUs returns the CPUs of a reservation of cores, by the number of the node;
+// nil for a reservation of whole nodes.
 func (s *Snapshot) reservedCPUs(spec *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
 	if len(spec.Cores) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (s *Snapshot) reservationExists(name string) bool {
 }
 
 // magneticReservations returns the MAGNETIC reservations that a job may use without
-// requesting one. It may choose its nodes in each of them and outside; those in a
+// requesting one. The job may get its nodes in any of them or outside; those in a
 // reservation come first, as in Slurm.
 func (s *Snapshot) magneticReservations(out *backfill.Job, b *v1alpha1.BatchJob) (names []string) {
 	if len(s.magnetic) == 0 || out.Reservation != "" || b.Spec.Workload != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// overtime is how many seconds a job that should have ended is expected to need
-// yet (backfill.Snapshot.Overtime).
+// overtime is how many more seconds a job that should have ended is expected to run
+// (backfill.Snapshot.Overtime).
 const overtime = 10
 
 // buildRunning returns a job that holds resources in the planner's terms.
@@ -47,7 +47,9 @@ func (s *Snapshot) buildRunning(b *v1alpha1.BatchJob) backfill.Running {
 	return out
 }
 
-// latestEnd returns the second in which the job will have ended, or should have.
+// latestEnd returns when the job ends at the latest according to its limits, in Unix
+// seconds: 0 if it is ending, backfill.Forever if it has no time limit. The time that it
+// was suspended does not count towards its time limit.
 func (s *Snapshot) latestEnd(b *v1alpha1.BatchJob) int64 {
 	if b.Status.State == v1alpha1.StateCompleting {
 		return 0 // any time now
@@ -59,7 +61,7 @@ func (s *Snapshot) latestEnd(b *v1alpha1.BatchJob) int64 {
 	if d == backfill.Forever || b.Status.StartTime == nil {
 		return backfill.Forever
 	}
-	return b.Status.StartTime.Unix() + d
+	return b.Status.StartTime.Unix() + d + b.Status.Suspended
 }
 
 // allocatedNode returns the number of the node of an allocation.

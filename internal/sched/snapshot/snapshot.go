@@ -73,7 +73,7 @@ type JobInfo struct {
 	TimeLimit          int32 // minutes, or job.Unlimited
 	Priority           int64 // as squeue shows it
 	MaxSharers         int   // jobs that may share its CPUs; 0 or 1: none
-	// Tasks of an array that may start, in the order in which they start.
+	// Tasks are the tasks of an array that may start, in the order in which they start.
 	Tasks []int32
 }
 

@@ -90,8 +90,8 @@ func (s *Snapshot) weightedSeconds(b *v1alpha1.BatchJob, factor func(qos string)
 	return max(0, ran) * factor(b.Spec.Job.QOS)
 }
 
-// UsageFactor returns a function that returns how often a run in a QOS counts for
-// the usage of its association (sacctmgr(1), UsageFactor): once by default.
+// UsageFactor returns a function that returns the factor by which usage in a QOS is
+// multiplied (sacctmgr(1), UsageFactor); 1 by default.
 func UsageFactor(list []*v1alpha1.QOS) func(qos string) float64 {
 	factors := map[string]float64{}
 	for _, q := range list {

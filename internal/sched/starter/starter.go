@@ -60,7 +60,8 @@ var ErrChanged = errors.New("the job changed since the plan was made")
 
 // Place writes the placement: from then on the job is CONFIGURING and has its
 // allocation. Create creates its objects. If an existing pod can be reused, the job is
-// RUNNING there and has no objects of its own.
+// RUNNING there and has no objects of its own. The error is ErrChanged if the job must be
+// planned again.
 func (s *Starter) Place(ctx context.Context, p Placement) error {
 	if s.cluster.Jobs.MayAssumeStatus(p.Job) {
 		return s.assumePlaced(p)

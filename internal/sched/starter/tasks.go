@@ -15,8 +15,9 @@ import (
 const maxConcurrentTasks = 16
 
 // PlaceTasks splits tasks off an array and places them. All placements are of
-// the same array and name its tasks. A task whose place has the pod of an earlier task
-// runs there as soon as its object is created.
+// the same array and name its tasks. A task that reuses the pod of an earlier job is
+// RUNNING as soon as its object is created. The error is ErrChanged if the array must be
+// planned again.
 func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	whole := ps[0].Job
 	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !known.AwaitsStart() {
@@ -24,16 +25,16 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	}
 	indexes := make([]int32, len(ps))
 	places := make([]*agentapi.Place, len(ps))
-	begun := map[int32]*v1alpha1.BatchJobStatus{}
+	statuses := map[int32]*v1alpha1.BatchJobStatus{} // of the tasks that reuse a pod
 	for i := range ps {
 		indexes[i] = *ps[i].Task
 		if places[i] = s.reserveAgent(&ps[i]); places[i] != nil {
 			now := s.now()
 			st := control.StatusAfter(&v1alpha1.BatchJobStatus{}, now, ps[i].change(now, runningAt(places[i])))
-			begun[indexes[i]] = &st
+			statuses[indexes[i]] = &st
 		}
 	}
-	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes, begun)
+	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes, statuses)
 	if err != nil {
 		for _, x := range places {
 			if x != nil {
@@ -69,6 +70,6 @@ func (s *Starter) placeTask(ctx context.Context, p Placement, x *agentapi.Place)
 		s.Pool.Assign(x, b)
 		return nil
 	}
-	// The array's own job, or the object existed before.
+	// The last task, which is the array's own job, or a task whose object existed before.
 	return s.placeAt(ctx, p, x)
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Prefixes of the annotations that say what a workload wants of the queue: our
-// own first, then those of slurm-bridge, whose users may come with their
-// manifests.
-const own = "berth.hpc/"
+// Prefixes of the annotations with which a workload requests something of the queue: our
+// own, and those of slurm-bridge, so that its users can keep their manifests.
+const ownPrefix = "berth.hpc/"
 
-var foreign = []string{"slurmjob.slinky.slurm.net/", "slinky.slurm.net/"}
+var foreignPrefixes = []string{"slurmjob.slinky.slurm.net/", "slinky.slurm.net/"}
 
 // BadAnnotation names the annotation that cannot be parsed.
 type BadAnnotation struct {
@@ -78,8 +77,8 @@ var settings = map[string]setting{
 // aliases are slurm-bridge's names for settings.
 var aliases = map[string]string{"timelimit": "time-limit", "constraints": "constraint"}
 
-// without are slurm-bridge's annotations that have no effect here, and why.
-var without = map[string]string{
+// ineffective are slurm-bridge's annotations that have no effect here, and why.
+var ineffective = map[string]string{
 	"user-id":      "pods of workloads belong to no user of the cluster",
 	"group-id":     "pods of workloads belong to no user of the cluster",
 	"priority":     "only an operator may set a priority",
@@ -122,28 +121,28 @@ func exclusive(j *job.Job, s string) error {
 // maxText bounds the texts that go into the queue, as for other jobs.
 const maxText = 1024
 
-// Apply sets what the annotations request in the job. layers are the annotations of
-// the pod and of what it belongs to, the nearest first: the nearest counts, and
-// ours before slurm-bridge's. ignored names those that have no effect, with the
-// reason. An error is a *BadAnnotation.
+// Apply sets in the job what the annotations request. layers are the annotations of
+// the pod and of the objects that it belongs to, the nearest first: the nearest takes
+// precedence, and ours over slurm-bridge's. ignored lists those that have no effect, with
+// the reason. An error is a *BadAnnotation.
 func Apply(j *job.Job, layers []map[string]string) (ignored []string, err error) {
 	done := map[string]bool{}
 	for _, layer := range layers {
-		for _, prefix := range slices.Concat([]string{own}, foreign) {
+		for _, prefix := range slices.Concat([]string{ownPrefix}, foreignPrefixes) {
 			for _, key := range slices.Sorted(maps.Keys(layer)) {
 				name, ours := strings.CutPrefix(key, prefix)
 				if !ours {
 					continue
 				}
-				if why := without[name]; why != "" {
+				if why := ineffective[name]; why != "" {
 					ignored = append(ignored, fmt.Sprintf("annotation %s has no effect: %s", key, why))
 					continue
 				}
-				if a := aliases[name]; a != "" && prefix != own {
+				if a := aliases[name]; a != "" && prefix != ownPrefix {
 					name = a
 				}
 				set := settings[name]
-				if set == nil && prefix != foreign[1] {
+				if set == nil && prefix != foreignPrefixes[1] {
 					ignored = append(ignored, fmt.Sprintf("annotation %s is unknown", key))
 				}
 				if set == nil || done[name] {
@@ -157,7 +156,7 @@ func Apply(j *job.Job, layers []map[string]string) (ignored []string, err error)
 		}
 	}
 	if j.Shape.MaxNodes > 0 && j.Shape.MinNodes > j.Shape.MaxNodes {
-		return nil, &BadAnnotation{own + "min-nodes", strconv.Itoa(int(j.Shape.MinNodes)), "more than max-nodes"}
+		return nil, &BadAnnotation{ownPrefix + "min-nodes", strconv.Itoa(int(j.Shape.MinNodes)), "more than max-nodes"}
 	}
 	return ignored, nil
 }

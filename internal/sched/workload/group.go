@@ -29,13 +29,13 @@ import (
 // LeaderWorkerSet.
 const lwsSize = "leaderworkerset.sigs.k8s.io/size"
 
-// group returns what pods with the key belong to; nil: it is not known yet, or
-// never will be. why is a message for the pods' owner.
+// group returns the group of the pods with the key; nil if it is not known yet, or its
+// annotations are invalid. why is a message for the pods' owner, or "".
 func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) (g *Group, why string, err error) {
 	p := pods[0]
 	switch {
 	case strings.HasPrefix(key, "group "):
-		return w.ofPodGroup(key, pods)
+		return w.podGroup(key, pods)
 	case strings.HasPrefix(key, "lws "):
 		size := sizeOf(p)
 		if size < 1 {
@@ -43,18 +43,18 @@ func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) 
 		}
 		g := &Group{
 			Key: key, Kind: "LeaderWorkerSet",
-			Name: p.Labels[control.LabelLWS] + "-" + p.Labels[control.LabelLWSGroup], Least: size, Pods: pods,
+			Name: p.Labels[control.LabelLWS] + "-" + p.Labels[control.LabelLWSGroup], MinMember: size, Pods: pods,
 		}
 		ready, err := w.startsWithLeader(ctx, p)
 		if err != nil {
 			return nil, "", err
 		}
-		if ready { // the workers are made when the leader runs
-			g.Least = 1
+		if ready { // the workers are created when the leader is ready
+			g.MinMember = 1
 		}
 		return g, "", nil
 	}
-	return &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: pods}, "", nil
+	return &Group{Key: key, Kind: "Pod", Name: p.Name, MinMember: 1, Pods: pods}, "", nil
 }
 
 // sizeOf returns how many pods the group of p, of a LeaderWorkerSet, has; 0:
@@ -67,13 +67,14 @@ func sizeOf(p *corev1.Pod) int {
 	return n
 }
 
-func (w *Controller) ofPodGroup(key string, pods []*corev1.Pod) (g *Group, why string, err error) {
+func (w *Controller) podGroup(key string, pods []*corev1.Pod) (g *Group, why string, err error) {
 	name := pods[0].Labels[podgroup.PodGroupLabel]
 	pg, ok := w.cluster.PodGroups.Get(pods[0].Namespace + "/" + name)
 	if !ok {
 		return nil, fmt.Sprintf("there is no PodGroup %s yet", name), nil
 	}
-	return &Group{Key: key, Kind: "PodGroup", Name: name, Least: max(1, int(pg.Spec.MinMember)), Pods: pods}, "", nil
+	least := max(1, int(pg.Spec.MinMember))
+	return &Group{Key: key, Kind: "PodGroup", Name: name, MinMember: least, Pods: pods}, "", nil
 }
 
 // startsWithLeader reports whether the workers of p's LeaderWorkerSet are created
@@ -99,7 +100,7 @@ func absent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }
 
-// owner is what a controller's object says.
+// owner is what was read from a controller's object.
 type owner struct {
 	annotations map[string]string
 	next        *metav1.OwnerReference // its own controller
@@ -107,12 +108,12 @@ type owner struct {
 	read        time.Time
 }
 
-// How long what was read of an owner counts, how many are kept, and how far
-// the chain is followed.
+// For how long owners are cached, how many of them, and how far the chain of owners is
+// followed.
 const (
-	ownerFresh  = 10 * time.Second
-	mostOwners  = 4096
-	mostParents = 5
+	maxOwnerAge = 10 * time.Second
+	maxOwners   = 4096
+	maxParents  = 5
 )
 
 // layers returns the annotations that count for the group: those of its first pod,
@@ -124,7 +125,7 @@ func (w *Controller) layers(ctx context.Context, g *Group, pods []*corev1.Pod) (
 		out = append(out, pg.Annotations)
 	}
 	ref := metav1.GetControllerOf(p)
-	for i := 0; ref != nil && i < mostParents; i++ {
+	for i := 0; ref != nil && i < maxParents; i++ {
 		o, err := w.owner(ctx, p.Namespace, ref)
 		if err != nil {
 			return nil, err
@@ -135,13 +136,14 @@ func (w *Controller) layers(ctx context.Context, g *Group, pods []*corev1.Pod) (
 	return out, nil
 }
 
-// owner is what a controller's object contains.
+// owner reads the controller's object that ref names, or returns it from the cache. An
+// object that does not exist or may not be read has no annotations and no owner.
 func (w *Controller) owner(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner, error) {
 	now := w.now()
 	w.mu.Lock()
 	o, known := w.owners[string(ref.UID)]
 	w.mu.Unlock()
-	if known && now.Sub(o.read) < ownerFresh {
+	if known && now.Sub(o.read) < maxOwnerAge {
 		return o, nil
 	}
 	m := &metav1.PartialObjectMetadata{}
@@ -156,16 +158,16 @@ func (w *Controller) owner(ctx context.Context, namespace string, ref *metav1.Ow
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.owners) >= mostOwners {
+	if len(w.owners) >= maxOwners {
 		clear(w.owners)
 	}
 	w.owners[string(ref.UID)] = o
 	return o, nil
 }
 
-// understand returns the spec of the job for the pods. ok is false if they request
+// buildSpec returns the spec of the job for the pods. ok is false if they request
 // something that is not available; their owner gets an event.
-func (w *Controller) understand(
+func (w *Controller) buildSpec(
 	ctx context.Context, g *Group, pods []*corev1.Pod,
 ) (s *v1alpha1.BatchJobSpec, ok bool, err error) {
 	layers, err := w.layers(ctx, g, pods)
@@ -178,17 +180,18 @@ func (w *Controller) understand(
 		err = w.check(s)
 	}
 	if err != nil {
-		return nil, false, w.tell(ctx, pods[0], err.Error())
+		return nil, false, w.recordEvent(ctx, pods[0], err.Error())
 	}
 	for _, text := range ignored {
-		if err := w.tell(ctx, pods[0], text); err != nil {
+		if err := w.recordEvent(ctx, pods[0], text); err != nil {
 			return nil, false, err
 		}
 	}
 	return s, true, nil
 }
 
-// check refuses what does not exist, in Slurm's words.
+// check returns an error in Slurm's words if the job names something that does not exist
+// or that workloads may not use. It sets the partition.
 func (w *Controller) check(s *v1alpha1.BatchJobSpec) error {
 	j := &s.Job
 	if len(j.Partitions) == 0 {
@@ -250,8 +253,8 @@ func (w *Controller) checkPartition(account, qos, name string) error {
 	return nil
 }
 
-// tell writes an event about the pod, once for each text.
-func (w *Controller) tell(ctx context.Context, p *corev1.Pod, text string) error {
+// recordEvent writes an event about the pod, once for each text.
+func (w *Controller) recordEvent(ctx context.Context, p *corev1.Pod, text string) error {
 	h := sha256.Sum256([]byte(string(p.UID) + "\x00" + text))
 	now := metav1.NewTime(w.now())
 	e := &corev1.Event{

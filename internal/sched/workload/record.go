@@ -20,24 +20,25 @@ import (
 // Group is a set of pods that are placed together.
 type Group struct {
 	Key string // see control.GroupOf
-	// Kind and Name of what the pods are, and how many have to start together.
+	// Kind and Name are those of the object that the pods belong to. MinMember is how many
+	// of them start together.
 	Kind, Name string
-	Least      int
+	MinMember  int
 	Pods       []*corev1.Pod
 }
 
 // gang returns the pods that the group's job represents: the first pending ones, as
 // many as have to start together. nil: some are missing.
 func (g *Group) gang(waits func(*corev1.Pod) bool) []*corev1.Pod {
-	if len(g.Pods) < g.Least {
+	if len(g.Pods) < g.MinMember {
 		return nil
 	}
 	pods := slices.DeleteFunc(slices.Clone(g.Pods), func(p *corev1.Pod) bool { return !waits(p) })
-	if len(pods) < g.Least {
+	if len(pods) < g.MinMember {
 		return nil
 	}
 	slices.SortFunc(pods, inOrder)
-	return pods[:g.Least]
+	return pods[:g.MinMember]
 }
 
 // inOrder sorts the members of a LeaderWorkerSet by index, others by age.
@@ -48,7 +49,7 @@ func inOrder(a, b *corev1.Pod) int {
 
 func workerIndex(p *corev1.Pod) int {
 	text := p.Labels[control.LabelLWSIndex]
-	if text == "" { // most pods, and an error costs something
+	if text == "" { // most pods; an error would be allocated for each
 		return 0
 	}
 	n, err := strconv.Atoi(text)

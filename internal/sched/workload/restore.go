@@ -23,8 +23,8 @@ import (
 // cluster is without a leader, and shorter than accounting keeps records.
 const restoreFor = 24 * time.Hour
 
-// findAgain queues the pods that were bound and have no job.
-func (w *Controller) findAgain() {
+// queueBound queues the pods that were bound and have no job.
+func (w *Controller) queueBound() {
 	for _, p := range w.cluster.Pods.List() {
 		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" &&
 			p.Annotations[wire.AnnotationJob] != "" && !w.cluster.HasWorkload(p.UID) {
@@ -38,7 +38,7 @@ func (w *Controller) findAgain() {
 func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) error {
 	id, err := strconv.ParseInt(p.Annotations[wire.AnnotationJob], 10, 64)
 	if err != nil || id < 1 || w.cluster.HasWorkload(p.UID) || w.cluster.NextID == nil {
-		return nil //nolint:nilerr // what is no number is not ours
+		return nil //nolint:nilerr // an annotation that is not a number is not Berth's
 	}
 	if _, ok := w.Allowed(p.Namespace); !ok {
 		return nil
@@ -46,26 +46,26 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 	if known, err := w.isRecorded(ctx, p, id); err != nil || known {
 		return err
 	}
-	g := &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: []*corev1.Pod{p}}
-	s, ok, err := w.understand(ctx, g, g.Pods)
+	g := &Group{Key: key, Kind: "Pod", Name: p.Name, MinMember: 1, Pods: []*corev1.Pod{p}}
+	s, ok, err := w.buildSpec(ctx, g, g.Pods)
 	if err != nil || !ok {
 		return err
 	}
-	if s.JobID, err = w.numberOf(ctx, id); err != nil {
+	if s.JobID, err = w.idFor(ctx, id); err != nil {
 		return err
 	}
-	came := metav1.NewMicroTime(p.CreationTimestamp.Time)
-	s.SubmitTime = &came
+	created := metav1.NewMicroTime(p.CreationTimestamp.Time)
+	s.SubmitTime = &created
 	b, err := w.queueJob(ctx, w.jobOf(s, g.Pods))
 	if err == nil {
-		w.log.Info("a pod is found bound", "job", b.Spec.JobID, "namespace", p.Namespace, "name", p.Name, "node",
+		w.log.Info("job of a bound pod restored", "job", b.Spec.JobID, "namespace", p.Namespace, "name", p.Name, "node",
 			p.Spec.NodeName)
 	}
 	return err
 }
 
-// isRecorded reports whether nothing has to be done about a pod: accounting has its
-// job, or it ended long ago.
+// isRecorded reports whether the job of a pod need not be restored: accounting has it, or
+// the pod ended long ago.
 func (w *Controller) isRecorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
 	over := snapshot.IsTerminated(p)
 	switch {
@@ -76,7 +76,7 @@ func (w *Controller) isRecorded(ctx context.Context, p *corev1.Pod, id int64) (b
 	}
 	known, err := w.Recorded(ctx, id)
 	if err != nil && over {
-		return false, fmt.Errorf("whether job %d of pod %s is known: %w", id, p.Name, err)
+		return false, fmt.Errorf("looking up job %d of pod %s in accounting: %w", id, p.Name, err)
 	}
 	return known && over, nil
 }
@@ -93,9 +93,9 @@ func endOf(p *corev1.Pod) time.Time {
 	return end
 }
 
-// numberOf returns the job id that a pod names, if no other job has it and it was
+// idFor returns the job id that a pod names, if no other job has it and it was
 // assigned once; else a new one. Owners can write to their pods.
-func (w *Controller) numberOf(ctx context.Context, id int64) (int64, error) {
+func (w *Controller) idFor(ctx context.Context, id int64) (int64, error) {
 	next, err := w.cluster.NextID(ctx)
 	if err != nil {
 		return 0, err

@@ -78,7 +78,7 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 	if made := b.objects(); len(made) != 0 {
 		t.Fatalf("before this process leads: %v", made)
 	}
-	b.findAgain()
+	b.queueBound()
 	b.settle()
 	made := b.objects()
 	if len(made) != 5 || made["runs"] != 5 || made["ended"] != 6 {
@@ -92,7 +92,7 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 	if j, ok := b.cluster.Job(5); !ok || j.Spec.SubmitTime.Unix() != 900 || !control.IsCreated(j) {
 		t.Errorf("%+v", j)
 	}
-	b.findAgain()
+	b.queueBound()
 	if b.settle(); len(b.objects()) != 5 {
 		t.Errorf("again: %v", b.objects())
 	}
@@ -102,7 +102,7 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 func TestPodsThatAreOverStayWithoutAccounting(t *testing.T) {
 	b := newBench(t)
 	b.feed(boundFor("ended", "6", over), boundFor("runs", "0005"))
-	b.findAgain()
+	b.queueBound()
 	b.settle()
 	if made := b.objects(); len(made) != 1 || made["runs"] == 0 {
 		t.Errorf("%v", made)

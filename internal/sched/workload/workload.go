@@ -67,7 +67,7 @@ func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller
 		}
 	})
 	c.Jobs.Subscribe(w.jobChanged)
-	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { w.lookAtAll() })
+	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { w.queueAll() })
 	return w
 }
 
@@ -80,7 +80,7 @@ func (w *Controller) podChanged(old, now *corev1.Pod) {
 	switch g := control.GroupOf(p); {
 	case g == "":
 	case strings.HasPrefix(g, "pod "):
-		if now != nil && now.Spec.NodeName == "" { // else nothing is to be done
+		if now != nil && now.Spec.NodeName == "" { // else there is nothing to do
 			w.queue.Add(g)
 		}
 	default:
@@ -103,16 +103,16 @@ func (w *Controller) jobChanged(old, now *v1alpha1.BatchJob) {
 	}
 }
 
-// lookAtAll queues every pod, after a change of what is allowed.
-func (w *Controller) lookAtAll() {
+// queueAll queues every pod, after a change of what is allowed.
+func (w *Controller) queueAll() {
 	for _, p := range w.cluster.Pods.List() {
 		w.podChanged(nil, p)
 	}
 }
 
-// Run acts until ctx ends.
+// Run reconciles groups, as many at a time as there are workers, until ctx ends.
 func (w *Controller) Run(ctx context.Context, workers int) {
-	w.findAgain()
+	w.queueBound()
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
@@ -148,7 +148,7 @@ func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 	return "", true
 }
 
-// live reports whether the pod wants, or has, a node.
+// live reports whether the pod needs a node or has one.
 func live(p *corev1.Pod) bool { return !snapshot.IsTerminated(p) && p.DeletionTimestamp == nil }
 
 // reconcile queues one group's pods, or brings its pending job up to date.
@@ -163,12 +163,12 @@ func (w *Controller) reconcile(ctx context.Context, key string) error {
 		return nil
 	}
 	if why, ok := w.Allowed(pods[0].Namespace); !ok {
-		return w.tell(ctx, pods[0], why)
+		return w.recordEvent(ctx, pods[0], why)
 	}
 	g, why, err := w.group(ctx, key, pods)
 	if err != nil || g == nil {
 		if why != "" {
-			err = w.tell(ctx, pods[0], why)
+			err = w.recordEvent(ctx, pods[0], why)
 		}
 		return err
 	}
@@ -177,7 +177,7 @@ func (w *Controller) reconcile(ctx context.Context, key string) error {
 	case returning: // the job's change of state queues the group again
 		return nil
 	case placed:
-		return w.further(ctx, g)
+		return w.submitFurther(ctx, g)
 	}
 	gang := g.gang(func(p *corev1.Pod) bool {
 		b, _, known := w.cluster.WorkloadOf(p.UID)
@@ -215,14 +215,14 @@ func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returni
 	return waiting, placed && waiting == nil, returning && waiting == nil
 }
 
-// further queues the pods beyond the gang, each by itself.
-func (w *Controller) further(ctx context.Context, g *Group) error {
+// submitFurther queues the pods beyond the gang, each by itself.
+func (w *Controller) submitFurther(ctx context.Context, g *Group) error {
 	for _, p := range g.Pods {
 		if p.Spec.NodeName != "" || w.cluster.HasWorkload(p.UID) {
 			continue
 		}
 		one := *g
-		one.Key, one.Least, one.Pods = "pod "+string(p.UID), 1, []*corev1.Pod{p}
+		one.Key, one.MinMember, one.Pods = "pod "+string(p.UID), 1, []*corev1.Pod{p}
 		if err := w.submit(ctx, &one, one.Pods); err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 			return nil // its job has ended: the keeper deletes the pod
 		}
 	}
-	s, ok, err := w.understand(ctx, g, pods)
+	s, ok, err := w.buildSpec(ctx, g, pods)
 	if err != nil || !ok {
 		return err
 	}
@@ -265,7 +265,7 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 func (w *Controller) jobOf(s *v1alpha1.BatchJobSpec, pods []*corev1.Pod) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pods[0].Namespace, Name: nameOf(s.Workload.Pods), Finalizers: []string{wire.Finalizer},
-		Annotations: map[string]string{annotationAsked: digest(s)},
+		Annotations: map[string]string{annotationRequest: digest(s)},
 	}, Spec: *s}
 	if s.JobID != 0 {
 		b.Labels = map[string]string{wire.LabelUser: s.User, wire.LabelJobID: strconv.FormatInt(s.JobID, 10)}
@@ -292,13 +292,13 @@ func (w *Controller) queueJob(ctx context.Context, b *v1alpha1.BatchJob) (*v1alp
 
 // update applies changed members and annotations to the pending job.
 func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b *v1alpha1.BatchJob) error {
-	s, ok, err := w.understand(ctx, g, pods)
+	s, ok, err := w.buildSpec(ctx, g, pods)
 	if err != nil || !ok {
 		return err
 	}
 	same := slices.Equal(s.Workload.Pods, b.Spec.Workload.Pods)
 	mark := digest(s)
-	if same && mark == b.Annotations[annotationAsked] {
+	if same && mark == b.Annotations[annotationRequest] {
 		return nil
 	}
 	if b, err = w.cluster.EnsureCreated(ctx, b); err != nil {
@@ -306,12 +306,12 @@ func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b
 	}
 	n := b.DeepCopy()
 	n.Spec.Workload = s.Workload
-	if mark != b.Annotations[annotationAsked] {
-		kept := b.Spec.Job // what operators changed in the queue stays
+	if mark != b.Annotations[annotationRequest] {
+		kept := b.Spec.Job // keep what operators changed in the queue
 		n.Spec.Job, n.Spec.Partition = s.Job, s.Partition
 		n.Spec.Job.Hold, n.Spec.Job.Priority, n.Spec.Job.Dependencies = kept.Hold, kept.Priority, kept.Dependencies
 		n.Spec.Job.AdminComment, n.Spec.Job.Comment = kept.AdminComment, kept.Comment
-		n.Annotations = map[string]string{annotationAsked: mark}
+		n.Annotations = map[string]string{annotationRequest: mark}
 	}
 	err = w.cluster.Client.Patch(ctx, n, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
@@ -321,9 +321,9 @@ func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b
 	return nil
 }
 
-// annotationAsked on a job is a digest of what its pods requested when that was
-// last applied.
-const annotationAsked = "berth.hpc/asked"
+// annotationRequest is the annotation of a job with a digest of what its pods requested
+// when that was last applied.
+const annotationRequest = "berth.hpc/asked"
 
 func digest(s *v1alpha1.BatchJobSpec) string {
 	text, err := json.Marshal(s.Job)
