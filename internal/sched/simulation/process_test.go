@@ -18,6 +18,7 @@ import (
 	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
@@ -35,6 +36,7 @@ type process struct {
 	keep       *keeper.Keeper
 	plan       *planner.Planner
 	placements starter.Placements
+	recorder   *acct.Recorder  // nil: there is no database
 	ctx        context.Context //nolint:containedctx // its lifetime is the process's
 	kill       context.CancelFunc
 	running    sync.WaitGroup
@@ -87,6 +89,7 @@ func (s *simulation) start() *process {
 	p.keep = keeper.New(keeper.Config{Cluster: p.cluster, Starter: start, Commander: p, Now: s.now, Log: log})
 	p.keep.PlanReason = func(id int64) string { x, _ := plan.Planned(id); return x.Reason }
 	p.keep.Nodes = plan.NodesView
+	p.record()
 	plan.NeverRunnable, p.keep.Refused = p.keep.Enqueue, plan.Refused
 	fake.Feed(p.cluster, policies(s.preemptType)...)
 	for _, kind := range watchedKinds {
@@ -98,6 +101,9 @@ func (s *simulation) start() *process {
 	p.plan = plan
 	p.running.Go(func() { plan.Run(withCaller(ctx, "planner")) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
+	if p.recorder != nil {
+		p.running.Go(func() { p.recorder.Run(ctx) })
+	}
 	return p
 }
 

@@ -17,13 +17,15 @@ func TestMain(m *testing.M) {
 }
 
 // faulty returns the parameters of a seed: of each four, one has faults, one has many, one
-// also has clocks that jump, and one has faults of processes and requests only.
+// also has clocks that jump, and one has faults of processes and requests only. One in
+// eight has an accounting database, which takes time.
 func faulty(seed uint64) parameters {
 	p := parameters{jobs: 100, nodes: 3, faults: 10, answers: 20}
 	p.preemptType = preemptByQOS
 	if seed/4%2 == 1 {
 		p.preemptType = preemptByPartition
 	}
+	p.accounting = seed%8 == 5
 	switch seed % 4 {
 	case 1:
 		p.faults, p.answers = 60, 200
@@ -99,6 +101,7 @@ func TestNothingIsLost(t *testing.T) {
 // mustBeSeen is what happens in any 30 seeds.
 var mustBeSeen = []string{
 	"further components started", "jobs started in a reservation", "preempted jobs ran again",
+	"jobs with records",
 	"jobs preempted with CANCEL", "jobs preempted with REQUEUE",
 }
 

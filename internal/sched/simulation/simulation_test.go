@@ -32,6 +32,7 @@ type parameters struct {
 	// quiet: no node and no pod fails, so that nothing else requeues a job.
 	quiet       bool
 	preemptType string
+	accounting  bool // there is a database
 }
 
 // simulation is one run of the cluster. Its goroutine is the only one that acts: it
@@ -49,6 +50,7 @@ type simulation struct {
 	offset    atomic.Int64 // of the processes' clock, in nanoseconds
 	jumping   bool         // the processes' clock jumps, or did
 	lastID    int64
+	database  string // its address; "": there is none
 	steps     int
 
 	machine machine
@@ -80,6 +82,9 @@ func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
 	s.users = users{sim: s}
 	s.truth = newTruth(s)
 	s.api.changed = s.truth.changed
+	if p.accounting {
+		s.openDatabase()
+	}
 	for i := range p.nodes {
 		s.api.put(node(i, true))
 	}
@@ -365,6 +370,7 @@ func simulate(t *testing.T, seed uint64, p parameters) (r result) {
 			}
 		}
 		synctest.Wait()
+		s.truth.checkRecords()
 		r = result{
 			violations: s.truth.violations, trace: s.trace, digest: s.sum(), jobs: int(s.lastID),
 			runs: s.truth.runs, steps: s.steps, faults: s.faultsDone, states: s.truth.states, seen: s.truth.seen,

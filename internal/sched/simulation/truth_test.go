@@ -26,8 +26,9 @@ type truth struct {
 	first      map[runKey]string                     // the batch host
 	nodeFailed bool                                  // a node or pod failed at some time
 
-	ends map[string][]time.Time // by reservation: its ends
-	seen map[string]int         // how often things happened that the tests must contain
+	ended []ended                // jobs whose objects are gone
+	ends  map[string][]time.Time // by reservation: its ends
+	seen  map[string]int         // how often things happened that the tests must contain
 }
 
 // history is what happened to a job.
@@ -224,6 +225,8 @@ func (t *truth) changed(old, now client.Object) {
 	case nil:
 		if b, ok := old.(*v1alpha1.BatchJob); ok && !b.CurrentStatus().IsFinal() {
 			t.violate("job %d was removed in state %q", b.Spec.JobID, b.Status.State)
+		} else if ok {
+			t.ended = append(t.ended, ended{b.Spec.JobID, b.Status.Restarts, b.CurrentStatus().State})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/preemption"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // wrongHistory is something that must never happen, and what is reported then.
@@ -157,6 +158,24 @@ var wrongHistories = map[string]wrongHistory{
 		s.runs(aJob(s, nil))
 		s.truth.unsettled()
 	}, "left: script of"},
+	"a job without a record": {func(s *simulation) {
+		s.truth.ended = []ended{{id: 7, state: v1alpha1.StateFailed}}
+		s.truth.compareRecords(nil)
+	}, "run 0 of job 7 has 0 records"},
+	"an earlier run without a record": {func(s *simulation) {
+		s.truth.ended = []ended{{id: 7, restarts: 1, state: v1alpha1.StateFailed}}
+		s.truth.compareRecords([]status.Record{{ID: 7, Restarts: 1, State: v1alpha1.StateFailed}})
+	}, "run 0 of job 7 has 0 records"},
+	"a job with two records": {func(s *simulation) {
+		s.truth.ended = []ended{{id: 7, state: v1alpha1.StateFailed}}
+		s.truth.compareRecords([]status.Record{
+			{ID: 7, UID: "a", State: v1alpha1.StateFailed}, {ID: 7, UID: "b", State: v1alpha1.StateFailed},
+		})
+	}, "run 0 of job 7 has 2 records"},
+	"a record with another state": {func(s *simulation) {
+		s.truth.ended = []ended{{id: 7, state: v1alpha1.StateFailed}}
+		s.truth.compareRecords([]status.Record{{ID: 7, State: v1alpha1.StateRunning}})
+	}, "its record is RUNNING"},
 	"a process writes without its lease": {func(s *simulation) {
 		s.leader = s.start()
 		defer func() { s.leader.crash() }()
