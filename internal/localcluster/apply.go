@@ -91,38 +91,38 @@ func (a *api) remove(ctx context.Context, path string) error {
 	})
 }
 
-// served waits until a path answers.
-func (a *api) served(ctx context.Context, path string) error {
+// awaitPath waits until a GET of the path succeeds.
+func (a *api) awaitPath(ctx context.Context, path string) error {
 	return a.retry(ctx, func() error { return a.do(ctx, http.MethodGet, path, "", nil, nil) })
 }
 
 // retry repeats requests that fail because the server is still starting.
 func (a *api) retry(ctx context.Context, f func() error) error {
-	began := time.Now()
+	start := time.Now()
 	for {
 		err := f()
-		if err == nil || !early(err) {
+		if err == nil || !isStarting(err) {
 			return err
 		}
 		select {
-		case <-time.After(pause(time.Since(began))):
+		case <-time.After(pause(time.Since(start))):
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
 		}
 	}
 }
 
-// pause returns how long to wait before the next try: a fraction of the time so far, so
-// that fast starts are not delayed, and slow ones do not fill the API server's log with
-// failed tries.
+// pause returns how long to wait before the next attempt: a fraction of the time so far,
+// so that fast starts are not delayed, and slow ones do not fill the API server's log with
+// failed attempts.
 func pause(tried time.Duration) time.Duration {
 	return min(max(tried/4, 15*time.Millisecond), 250*time.Millisecond)
 }
 
-// early reports whether an error can be that of a starting server: kinds not served yet
-// (404), roles not created yet (403), caches not filled (429, 5xx).
-func early(err error) bool {
-	if errors.Is(err, errEarly) {
+// isStarting reports whether an error can be that of a starting server: kinds not served
+// yet (404), roles not created yet (403), caches not filled (429, 5xx).
+func isStarting(err error) bool {
+	if errors.Is(err, errNotReady) {
 		return true
 	}
 	var s *statusError
@@ -156,21 +156,21 @@ func (a *api) do(ctx context.Context, method, path, contentType string, body, in
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	answer, err := a.http.Do(r)
+	response, err := a.http.Do(r)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	data, err = io.ReadAll(answer.Body)
+	defer func() { _ = response.Body.Close() }()
+	data, err = io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
-	if answer.StatusCode >= 300 {
+	if response.StatusCode >= 300 {
 		e := &statusError{}
 		if json.Unmarshal(data, &e.Status) != nil || e.Message == "" {
-			e.Message = answer.Status
+			e.Message = response.Status
 		}
-		e.Code = int32(answer.StatusCode)
+		e.Code = int32(response.StatusCode)
 		return fmt.Errorf("%s %s: %w", method, path, e)
 	}
 	if into != nil {

@@ -94,17 +94,17 @@ func (a *api) define(ctx context.Context, o *unstructured.Unstructured) error {
 		if served, _ := version["served"].(bool); !served {
 			continue
 		}
-		if err := a.served(ctx, fmt.Sprintf("/apis/%s/%s/%s?limit=1", group, version["name"], plural)); err != nil {
+		if err := a.awaitPath(ctx, fmt.Sprintf("/apis/%s/%s/%s?limit=1", group, version["name"], plural)); err != nil {
 			return err
 		}
 	}
-	return a.settle(ctx, o)
+	return a.backdate(ctx, o)
 }
 
-// settle backdates the time at which a resource type was established. For two seconds
+// backdate backdates the time at which a resource type was established. For two seconds
 // after it the API server delays the creation of objects, until other API servers know
 // the type; here there is only one.
-func (a *api) settle(ctx context.Context, o *unstructured.Unstructured) error {
+func (a *api) backdate(ctx context.Context, o *unstructured.Unstructured) error {
 	status := map[string]any{
 		"apiVersion": o.GetAPIVersion(), "kind": o.GetKind(), "metadata": map[string]any{"name": o.GetName()},
 		"status": map[string]any{"conditions": []any{map[string]any{

@@ -32,8 +32,9 @@ type Config struct {
 	Login     bool
 	LoginPort int
 
-	// Isolated: jobs reach one another and the cluster only, not what this machine
-	// reaches. Only root can run a cluster whose jobs have a network of their own.
+	// Isolated limits the network of jobs to one another and the cluster: they do not reach
+	// what this machine reaches. Only root can run a cluster whose jobs have a network of
+	// their own.
 	Isolated bool
 
 	// Accounting is the database of accounting, as for store.Open; "": a file in the
@@ -130,7 +131,7 @@ type Network interface {
 	Gateway() netip.Addr
 	// Relay makes target reachable for pods and returns the address to dial.
 	Relay(port uint16, target string) (string, error)
-	// Egress says why pods do not reach what this machine reaches; nil: they do, or
+	// Egress returns why pods do not reach what this machine reaches; nil: they do, or
 	// are not meant to.
 	Egress() error
 	Close() error

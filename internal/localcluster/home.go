@@ -138,7 +138,7 @@ func asUser(u Account, f func(dir int) error) error {
 	return f(dir)
 }
 
-// become gives this thread the user's permissions on files, without supplementary
+// become makes this thread access files with the user's permissions, without supplementary
 // groups (setfsuid(2)), until the thread exits.
 func become(u Account) error {
 	if os.Getuid() == int(u.UID) {

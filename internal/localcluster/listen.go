@@ -9,16 +9,24 @@ import (
 	"syscall"
 )
 
-// ErrPortTaken is the cause of an error about a requested port.
-var ErrPortTaken = errors.New("the port is taken")
+// PortInUseError reports that another process uses the port that a flag requests.
+type PortInUseError struct {
+	Port int
+	Flag string // "--api-port"
+}
 
-// listen binds the same port on every host: wanted if it is not 0; otherwise remembered
-// if it is free, or any free port.
-func listen(hosts []string, wanted, remembered int) (net.Listener, error) {
+func (e *PortInUseError) Error() string {
+	return fmt.Sprintf("port %d is in use by another process; choose another one with %s, or leave it out to get a free one",
+		e.Port, e.Flag)
+}
+
+// listen binds the same port on every host: wanted, the value of flag, if it is not 0;
+// otherwise remembered if it is free, or any free port.
+func listen(hosts []string, flag string, wanted, remembered int) (net.Listener, error) {
 	if wanted != 0 {
 		l, err := listenAll(hosts, wanted)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("%w: %d", ErrPortTaken, wanted)
+			return nil, &PortInUseError{wanted, flag}
 		}
 		return l, err
 	}

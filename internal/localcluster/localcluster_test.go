@@ -64,16 +64,18 @@ func TestWipeKeepsWhatIsNotOurs(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	hosts := []string{"127.0.0.1", "127.0.0.2"}
-	l, err := listen(hosts, 0, 0)
+	l, err := listen(hosts, "--api-port", 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
 	port := portOf(l)
-	if _, err := listen(hosts[1:], port, 0); !errors.Is(err, ErrPortTaken) {
-		t.Errorf("a taken port: %v", err)
+	var inUse *PortInUseError
+	if _, err := listen(hosts[1:], "--login-port", port, 0); !errors.As(err, &inUse) ||
+		*inUse != (PortInUseError{port, "--login-port"}) || !strings.Contains(err.Error(), "--login-port") {
+		t.Errorf("a port in use: %v", err)
 	}
-	other, err := listen(hosts, 0, port)
+	other, err := listen(hosts, "--api-port", 0, port)
 	if err != nil || portOf(other) == port {
 		t.Errorf("a remembered port that is taken: %v", err)
 	} else {

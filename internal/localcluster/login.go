@@ -54,7 +54,7 @@ func (k *cluster) startLogin(ctx context.Context, a *api) error {
 	if err := a.apply(ctx, k.loginKeys(public)); err != nil {
 		return err
 	}
-	l, err := listen([]string{"127.0.0.1"}, k.LoginPort, k.state.readPorts().Login)
+	l, err := listen([]string{"127.0.0.1"}, "--login-port", k.LoginPort, k.state.readPorts().Login)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func loginRunDir(stateDir string) string {
 	return filepath.Join(stateDir, dirLogin, "run")
 }
 
-// runLogin runs the program until ctx ends, and calls ready when it answers.
+// runLogin runs the program until ctx ends, and calls ready when it accepts connections.
 func (k *cluster) runLogin(ctx context.Context, program, config string, port int, ready func()) error {
 	log, err := os.OpenFile(k.state.path(FileLog), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -221,7 +221,7 @@ func (k *cluster) runLogin(ctx context.Context, program, config string, port int
 }
 
 // loginNodes is the name of all compute nodes in the file of known hosts, because the
-// login node answers for them.
+// login node accepts the connections to them.
 const loginNodes = "berth-nodes"
 
 // clientConfig is a configuration of OpenSSH's client for the login node (login) and

@@ -33,12 +33,12 @@ func configure(ctx context.Context, a *api, c Config) error {
 		return err
 	}
 	partitions := c.Partitions
-	if err := a.drop(ctx, have, partitions); err != nil {
+	if err := a.deleteOtherPartitions(ctx, have, partitions); err != nil {
 		return err
 	}
 	if len(partitions) == 0 {
 		if len(have.Items) > 0 {
-			return a.refresh(ctx, have, c.BinDir)
+			return a.updateHostPaths(ctx, have, c.BinDir)
 		}
 		partitions = []v1alpha1.Partition{{
 			ObjectMeta: metav1.ObjectMeta{Name: "main"},
@@ -46,7 +46,7 @@ func configure(ctx context.Context, a *api, c Config) error {
 		}}
 	}
 	for _, p := range partitions {
-		if err := local(&p, c.BinDir); err != nil {
+		if err := setLocalDefaults(&p, c.BinDir); err != nil {
 			return err
 		}
 		o, err := object(berthAPI, "Partition", &p)
@@ -60,8 +60,10 @@ func configure(ctx context.Context, a *api, c Config) error {
 	return nil
 }
 
-// drop deletes the partitions that are not among those wanted, if any are.
-func (a *api) drop(ctx context.Context, have v1alpha1.PartitionList, wanted []v1alpha1.Partition) error {
+// deleteOtherPartitions deletes the partitions that are not wanted, if any is wanted.
+func (a *api) deleteOtherPartitions(
+	ctx context.Context, have v1alpha1.PartitionList, wanted []v1alpha1.Partition,
+) error {
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -76,8 +78,8 @@ func (a *api) drop(ctx context.Context, have v1alpha1.PartitionList, wanted []v1
 	return nil
 }
 
-// refresh updates the directory of the commands in partitions of an earlier run.
-func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin string) error {
+// updateHostPaths updates the directory of the commands in partitions of an earlier run.
+func (a *api) updateHostPaths(ctx context.Context, have v1alpha1.PartitionList, bin string) error {
 	patch := map[string]any{"spec": map[string]any{"agent": map[string]any{"hostPath": bin}}}
 	for _, p := range have.Items {
 		if old := p.Spec.Agent.HostPath; old == "" || old == bin {
@@ -92,9 +94,9 @@ func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin stri
 	return nil
 }
 
-// local sets what a partition of process nodes needs: jobs see all files of this
-// machine at the same paths.
-func local(p *v1alpha1.Partition, bin string) error {
+// setLocalDefaults sets what a partition of process nodes needs: jobs see all files of
+// this machine at the same paths.
+func setLocalDefaults(p *v1alpha1.Partition, bin string) error {
 	if len(p.Spec.SharedPaths) == 0 {
 		p.Spec.SharedPaths = []string{"/"}
 	}

@@ -54,7 +54,8 @@ type cluster struct {
 	// homes are the users' kubeconfigs. They are deleted when the cluster stops, so
 	// that the users' commands report that, or find another cluster.
 	homes []home
-	// machine are the kubeconfigs that commands find by the user's uid; they go too.
+	// machine are the kubeconfigs that commands find by the user's uid; they are deleted,
+	// too.
 	machine []machineFile
 
 	failed chan error
@@ -149,8 +150,8 @@ func (k *cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.Log.Info("the API server answers")
-	if err := k.fill(ctx); err != nil {
+	k.Log.Info("the API server is serving")
+	if err := k.setUp(ctx); err != nil {
 		return err
 	}
 	return k.writeShape()
@@ -188,17 +189,17 @@ func (k *cluster) listen() error {
 	}
 	old := k.state.readPorts()
 	var err error
-	if k.api, err = listen(hosts, k.APIPort, old.API); err != nil {
+	if k.api, err = listen(hosts, "--api-port", k.APIPort, old.API); err != nil {
 		return fmt.Errorf("API server: %w", err)
 	}
-	if k.hook, err = listen(hosts[:1], 0, old.Webhook); err != nil {
+	if k.hook, err = listen(hosts[:1], "", 0, old.Webhook); err != nil {
 		return err
 	}
 	queueHosts := hosts
 	if k.Parts.Scheduler == nil { // it binds loopback itself
 		queueHosts = hosts[:1]
 	}
-	if k.queue, err = listen(queueHosts, 0, old.Queue); err != nil {
+	if k.queue, err = listen(queueHosts, "", 0, old.Queue); err != nil {
 		return err
 	}
 	p := ports{API: portOf(k.api), Webhook: portOf(k.hook), Queue: portOf(k.queue), Login: old.Login}
@@ -293,16 +294,16 @@ func (k *cluster) client(name string) (*rest.Config, error) {
 	}, nil
 }
 
-// fill sets up the cluster in the API server: types, controllers, users, partitions,
+// setUp sets up the cluster in the API server: types, controllers, users, partitions,
 // scheduler, nodes; concurrently where they do not depend on each other.
-func (k *cluster) fill(ctx context.Context) error {
+func (k *cluster) setUp(ctx context.Context) error {
 	a, err := newAPI(k.admin)
 	if err != nil {
 		return err
 	}
 	k.plane.StartControllers()
 	if k.Plain {
-		return a.served(ctx, "/readyz")
+		return a.awaitPath(ctx, "/readyz")
 	}
 	if err := bootstrap(ctx, a, k.types, k.gate() != nil); err != nil {
 		return fmt.Errorf("resource types and roles: %w", err)
@@ -328,7 +329,7 @@ func (k *cluster) fill(ctx context.Context) error {
 	g.Go(func() error {
 		// Kubernetes' own roles, with which the scheduler's identity may discover APIs,
 		// are created a moment after the server's start.
-		if err := a.served(ctx, "/readyz/poststarthook/rbac/bootstrap-roles"); err != nil {
+		if err := a.awaitPath(ctx, "/readyz/poststarthook/rbac/bootstrap-roles"); err != nil {
 			return err
 		}
 		return k.startScheduler(ctx)
@@ -336,7 +337,7 @@ func (k *cluster) fill(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := k.answers(outer, a); err != nil || !k.Login {
+	if err := k.awaitScheduler(outer, a); err != nil || !k.Login {
 		return err
 	}
 	k.Progress("starting the login node")

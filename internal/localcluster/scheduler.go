@@ -3,7 +3,6 @@ package localcluster
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -28,7 +27,7 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := admitted(ctx, rc); err != nil {
+	if err := awaitPermissions(ctx, rc); err != nil {
 		return fmt.Errorf("scheduler's permissions: %w", err)
 	}
 	if k.Parts.Scheduler == nil {
@@ -58,15 +57,15 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 	})
 }
 
-// admitted waits until the scheduler's roles are effective: those of every client are
-// created by a hook of the API server, its own by this process.
-func admitted(ctx context.Context, rc *rest.Config) error {
+// awaitPermissions waits until the scheduler's roles are effective: those of every client
+// are created by a hook of the API server, its own by this process.
+func awaitPermissions(ctx context.Context, rc *rest.Config) error {
 	a, err := newAPI(rc)
 	if err != nil {
 		return err
 	}
 	for _, path := range []string{"/apis", "/apis/" + berthAPI + "/batchjobs?limit=1"} {
-		if err := a.served(ctx, path); err != nil {
+		if err := a.awaitPath(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -131,7 +130,7 @@ func SchedulerArgs(dir string) ([]string, error) {
 	}
 	args := strings.Fields(string(data))
 	if len(args) == 0 {
-		return nil, errors.New("no arguments")
+		return nil, fmt.Errorf("%s/%s is empty; start the cluster again", dir, FileSchedulerArgs)
 	}
 	return args, nil
 }

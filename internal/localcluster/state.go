@@ -44,7 +44,7 @@ func (e *RunningError) Error() string {
 // Process is the process that runs, or ran, the cluster.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the process' start time in the kernel's ticks since boot; it
+	// Started is the process's start time in the kernel's ticks since boot; it
 	// distinguishes the process from a later one with the same id.
 	Started uint64 `json:"started"`
 	Ready   bool   `json:"ready"`

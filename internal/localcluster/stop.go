@@ -9,10 +9,10 @@ import (
 )
 
 // Stop signals the process that runs the cluster of dir to stop, and waits until it has
-// exited. It reports whether there was one. It signals a process only while that
-// process has locked the state directory and is recorded there.
-func Stop(ctx context.Context, dir string, patience time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// exited, at most for timeout. It reports whether there was one. It signals a process only
+// while that process has locked the state directory and is recorded there.
+func Stop(ctx context.Context, dir string, timeout time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func Stop(ctx context.Context, dir string, patience time.Duration) (bool, error)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return asked != 0, fmt.Errorf("the cluster (process %d) has not ended in %s", asked, patience)
+			return asked != 0, fmt.Errorf("the cluster (process %d) has not ended in %s", asked, timeout)
 		}
 	}
 }

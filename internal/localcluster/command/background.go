@@ -136,7 +136,7 @@ func (p *program) args() []string {
 	return append([]string{"run"}, foreground.Args()...)
 }
 
-// checkSpace returns an error if the disk is too full for the cluster's store.
+// checkSpace returns an error if the file system of dir has less than least bytes free.
 func checkSpace(dir string, least uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -153,9 +153,7 @@ func explain(err error, dir string) string {
 	var running *localcluster.RunningError
 	switch {
 	case errors.As(err, &running):
-		return fmt.Sprintf("%v; its state is in %s. `berth down` ends it", err, dir)
-	case errors.Is(err, localcluster.ErrPortTaken):
-		return fmt.Sprintf("%v; leave --api-port out to get a free one", err)
+		return fmt.Sprintf("%v; its state is in %s. `berth down` stops it", err, dir)
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Sprintf("%v (the disk of %s is full)", err, dir)
 	}

@@ -48,23 +48,23 @@ func (p *program) root() *cobra.Command {
 	}
 	run := &cobra.Command{
 		Use:   "run",
-		Short: "Start the cluster and wait until it takes jobs",
+		Short: "Start the cluster and wait until it accepts jobs",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			p.Look(c.Flags())
+			p.RecordShaped(c.Flags())
 			return p.run(c.Context())
 		},
 	}
 	p.AddRun(run.Flags())
 	down := &cobra.Command{
 		Use:   "down",
-		Short: "End the cluster; its state stays",
+		Short: "Stop the cluster; its state is kept",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return p.down(c.Context()) },
 	}
 	status := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the cluster runs",
+		Short: "Show whether the cluster runs",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return p.status(c.Context()) },
 	}

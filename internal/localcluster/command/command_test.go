@@ -258,7 +258,7 @@ func TestTakenPort(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	dir := directory(t)
 	code, out := berthLocal(t, "run", "--state-dir", dir, "--nodes=0", "--api-port="+port)
-	if code != 1 || !strings.Contains(out, "the port is taken: "+port) {
+	if code != 1 || !strings.Contains(out, "port "+port+" is in use by another process") {
 		t.Errorf("%d %s", code, out)
 	}
 	if locked, err := localcluster.Locked(dir); err != nil || locked {

@@ -45,7 +45,7 @@ const (
 	heapPause      = time.Second
 )
 
-// tuneGC follows the size of the heap until ctx ends.
+// tuneGC adapts the collector to the size of the heap until ctx ends.
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	tick := time.NewTicker(heapPause)
@@ -70,8 +70,8 @@ func gcPercent(live uint64) int {
 	return int(min(max(percent, gcPercentLeast), gcPercentMost)) //nolint:gosec // between constants
 }
 
-// memoryPart is the part of the machine's memory from which on the collector works more
-// often, and leastMemory the amount below which it never does.
+// memoryPart is the inverse of the share of the machine's memory above which the collector
+// works more often, and leastMemory the amount below which it never does.
 const (
 	memoryPart  = 10
 	leastMemory = 1 << 30
@@ -146,8 +146,8 @@ func (p *program) foreground(ctx context.Context) error {
 }
 
 // divert redirects standard error to the log, because some parts of Kubernetes always
-// log there. It returns a writer to the real one, and a function that restores
-// everything.
+// log there. It returns a writer to the original standard error, and a function that
+// restores it.
 func divert(log *os.File) (io.Writer, func(), error) {
 	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -169,7 +169,7 @@ const endTimeout = 45 * time.Second
 
 // giveUp exits the process without waiting for its goroutines.
 func giveUp() {
-	slog.Error("the cluster does not end; giving up")
+	slog.Error("the cluster does not stop; exiting")
 	_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }

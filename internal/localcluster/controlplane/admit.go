@@ -78,11 +78,11 @@ func (g *Gate) Admit(ctx context.Context, a admission.Attributes, _ admission.Ob
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("a BatchJob of type %T", a.GetObject()))
 	}
-	answer, err := g.ask(ctx, a, true)
-	if err != nil || answer == nil || len(answer.Patch) == 0 {
+	response, err := g.decide(ctx, a, true)
+	if err != nil || response == nil || len(response.Patch) == 0 {
 		return err
 	}
-	if err := applyPatch(o.Object, answer.Patch); err != nil {
+	if err := applyPatch(o.Object, response.Patch); err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (g *Gate) Validate(ctx context.Context, a admission.Attributes, _ admission
 	if !ofJobs(a) {
 		return nil
 	}
-	_, err := g.ask(ctx, a, false)
+	_, err := g.decide(ctx, a, false)
 	return err
 }
 
@@ -116,8 +116,10 @@ func ofJobs(a admission.Attributes) bool {
 	return r.Group == v1alpha1.GroupVersion.Group && r.Resource == "batchjobs" && a.GetSubresource() == ""
 }
 
-// ask calls the deciding function; nil: the request needs no decision.
-func (g *Gate) ask(ctx context.Context, a admission.Attributes, mutating bool) (*admissionv1.AdmissionResponse, error) {
+// decide calls the function that decides. It returns nil if the request needs no decision.
+func (g *Gate) decide(
+	ctx context.Context, a admission.Attributes, mutating bool,
+) (*admissionv1.AdmissionResponse, error) {
 	if a.GetUserInfo().GetName() == g.Self && (a.GetOperation() != admission.Create || hasID(a.GetObject())) {
 		return nil, nil
 	}
@@ -129,17 +131,17 @@ func (g *Gate) ask(ctx context.Context, a admission.Attributes, mutating bool) (
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	answer := (*admit)(ctx, mutating, r)
-	if answer == nil {
+	response := (*admit)(ctx, mutating, r)
+	if response == nil {
 		return nil, errNobody
 	}
-	for _, text := range answer.Warnings {
+	for _, text := range response.Warnings {
 		warning.AddWarning(ctx, "", text)
 	}
-	if !answer.Allowed {
-		return nil, webhookerrors.ToStatusErr(gateName, answer.Result)
+	if !response.Allowed {
+		return nil, webhookerrors.ToStatusErr(gateName, response.Result)
 	}
-	return answer, nil
+	return response, nil
 }
 
 var errNobody = apierrors.NewServiceUnavailable("Berth's scheduler does not decide about jobs yet")

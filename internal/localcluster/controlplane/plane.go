@@ -33,8 +33,8 @@ type Plane struct {
 	failed  chan error
 }
 
-// Start starts etcd and the API server and returns when the server answers. rc is an
-// administrator's client configuration. The plane runs until Stop; ctx limits only the
+// Start starts etcd and the API server and returns when the server serves requests. rc is
+// an administrator's client configuration. The plane runs until Stop; ctx limits only the
 // start.
 func Start(ctx context.Context, c Config, rc *rest.Config, log *zap.Logger) (*Plane, error) {
 	p := &Plane{config: c, rest: rc, failed: make(chan error, 4)}
@@ -107,10 +107,10 @@ func (p *Plane) StartJobSet(ctx context.Context) error {
 // Failed returns the error of a component that ended by itself.
 func (p *Plane) Failed() <-chan error { return p.failed }
 
-// drainTime is how long requests may continue after the API server was stopped. Its own
-// limit is a minute, which requests would use up that wait for a webhook or an
-// aggregated API that no longer answers.
-const drainTime = 3 * time.Second
+// drainTimeout is how long requests may continue after the API server was stopped. Its own
+// limit is a minute, which requests would use up that wait for a webhook or an aggregated
+// API that no longer responds.
+const drainTimeout = 3 * time.Second
 
 // Stop stops the controllers, then the API server, then etcd, and waits for them.
 func (p *Plane) Stop() {
@@ -118,7 +118,7 @@ func (p *Plane) Stop() {
 	p.looping.Wait()
 	p.stopServers()
 	if p.conns != nil {
-		defer time.AfterFunc(drainTime, p.conns.cut).Stop()
+		defer time.AfterFunc(drainTimeout, p.conns.cut).Stop()
 	}
 	p.serving.Wait()
 	if p.etcd != nil {
@@ -137,14 +137,14 @@ func (p *Plane) run(wg *sync.WaitGroup, f func() error) {
 	})
 }
 
-// waitServing waits until the API server answers an administrator.
+// waitServing waits until the API server has created the first namespaces, which it does
+// as soon as it serves requests.
 func (p *Plane) waitServing(ctx context.Context) error {
-	// 404: it answers, and the namespace will be created next.
 	return p.waitFor(ctx, "/api/v1/namespaces/kube-system", p.failed)
 }
 
-// waitFor waits until the API server answers a path with 200, or something
-// failed.
+// waitFor waits until the API server's response to a GET of the path is 200, or failed
+// delivers an error.
 func (p *Plane) waitFor(ctx context.Context, path string, failed <-chan error) error {
 	client, err := rest.HTTPClientFor(p.rest)
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *Plane) waitFor(ctx context.Context, path string, failed <-chan error) e
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("the API server does not answer at %s%s", p.config.URL, path), err, ctx.Err())
+			return errors.Join(fmt.Errorf("the API server does not serve %s%s", p.config.URL, path), err, ctx.Err())
 		}
 	}
 }

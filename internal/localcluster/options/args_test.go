@@ -37,7 +37,7 @@ func TestArgsGiveTheOptionsAgain(t *testing.T) {
 		if err := fs.Parse(o.Args()); err != nil {
 			t.Fatal(err)
 		}
-		if again.Look(&fs); !reflect.DeepEqual(again, want) {
+		if again.RecordShaped(&fs); !reflect.DeepEqual(again, want) {
 			t.Errorf("shaped %v: %+v, want %+v", shaped, again, want)
 		}
 	}

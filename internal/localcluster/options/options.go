@@ -42,8 +42,8 @@ type Options struct {
 
 	AccountingStorage string // "": a file in the state directory
 
-	// Shaped: the command line has the number or the size of nodes. Otherwise those of
-	// the last start are used.
+	// Shaped is set if the command line has the number or the size of nodes. Otherwise
+	// those of the last start are used.
 	Shaped bool
 }
 
@@ -60,8 +60,8 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.IntVar(&o.CPUs, "cpus", 0, "CPUs of each node (default: as many as this machine has)")
 	fs.StringVar(&o.Memory, "memory", "",
 		"memory of each node, such as 4000M or 8G (default: this machine's, shared evenly)")
-	fs.IntVar(&o.GPUs, "gpus", 0, "pretended GPUs of each node")
-	fs.StringVar(&o.SlurmConf, "slurm-conf", "", "take nodes, partitions and parameters from a slurm.conf `file`")
+	fs.IntVar(&o.GPUs, "gpus", 0, "simulated GPUs of each node")
+	fs.StringVar(&o.SlurmConf, "slurm-conf", "", "read nodes, partitions and parameters from a slurm.conf `file`")
 	fs.StringArrayVar(&o.Users, "user", nil,
 		"make this `user` of the machine a user of the cluster (repeatable; as root)")
 	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
@@ -106,8 +106,8 @@ func (o *Options) Args() []string {
 	return args
 }
 
-// Look records which flags were given.
-func (o *Options) Look(fs *pflag.FlagSet) {
+// RecordShaped sets Shaped from the flags that were given.
+func (o *Options) RecordShaped(fs *pflag.FlagSet) {
 	for _, name := range shapeFlags {
 		o.Shaped = o.Shaped || fs.Changed(name)
 	}

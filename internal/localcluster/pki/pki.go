@@ -68,8 +68,8 @@ type Leaf struct {
 	Client bool
 }
 
-// Open reads the directory's CAs and key and creates those that are missing. The directory is
-// created with mode 0700.
+// Open reads the directory's CAs and key and creates those that are missing. It creates
+// the directory with mode 0700 if it is missing. now is the clock.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Store) writePair(name string, p Pair) error {
 	return writeFile(s.Path(name+".crt"), p.Cert)
 }
 
-// Sign returns a certificate and its key.
+// Sign returns a new key and a certificate for it, which is valid for leafLife.
 func (a *Authority) Sign(leaf Leaf) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// errEarly reports that the scheduler is registered but does not answer yet.
-var errEarly = errors.New("the scheduler does not answer yet")
+// errNotReady reports that the scheduler is registered but not reachable yet.
+var errNotReady = errors.New("the scheduler cannot be reached yet")
 
-// answers waits until the scheduler can be reached through the API server. When it has
-// registered, the API server starts to use its webhook and aggregated API a moment
+// awaitScheduler waits until the scheduler can be reached through the API server. When it
+// has registered, the API server starts to use its webhook and aggregated API a moment
 // later. Before that, submissions are not admitted and the queue is not served.
-func (k *cluster) answers(ctx context.Context, a *api) error {
+func (k *cluster) awaitScheduler(ctx context.Context, a *api) error {
 	if k.Parts.Scheduler == nil {
 		return nil
 	}
-	if err := a.retry(ctx, func() error { return k.queueServed(ctx, a) }); err != nil {
+	if err := a.retry(ctx, func() error { return k.checkQueue(ctx, a) }); err != nil {
 		return fmt.Errorf("queue: %w", err)
 	}
-	if err := a.retry(ctx, func() error { return k.admits(ctx, a) }); err != nil {
+	if err := a.retry(ctx, func() error { return k.checkAdmission(ctx, a) }); err != nil {
 		return fmt.Errorf("admission: %w", err)
 	}
 	return nil
 }
 
-// queueServed requests the nodes, all of which the scheduler must know.
-func (k *cluster) queueServed(ctx context.Context, a *api) error {
+// checkQueue requests the nodes, all of which the scheduler must know.
+func (k *cluster) checkQueue(ctx context.Context, a *api) error {
 	var list struct {
 		Items []struct{} `json:"items"`
 	}
@@ -37,13 +37,13 @@ func (k *cluster) queueServed(ctx context.Context, a *api) error {
 		return err
 	}
 	if k.Parts.Nodes != nil && len(list.Items) < len(k.Nodes) {
-		return fmt.Errorf("%w: it knows %d of %d nodes", errEarly, len(list.Items), len(k.Nodes))
+		return fmt.Errorf("%w: it knows %d of %d nodes", errNotReady, len(list.Items), len(k.Nodes))
 	}
 	return nil
 }
 
-// admits submits a job in a dry run; admission assigns an id to it.
-func (k *cluster) admits(ctx context.Context, a *api) error {
+// checkAdmission submits a job in a dry run; admission assigns an id to it.
+func (k *cluster) checkAdmission(ctx context.Context, a *api) error {
 	job := map[string]any{
 		"apiVersion": berthAPI, "kind": "BatchJob",
 		"metadata": map[string]any{"name": "j-ready"},
@@ -66,9 +66,9 @@ func (k *cluster) admits(ctx context.Context, a *api) error {
 		return nil
 	case errors.As(err, &s) && (s.Code == http.StatusUnprocessableEntity || s.Code == http.StatusBadRequest):
 		// The type requires fields that admission sets.
-		return fmt.Errorf("%w: %w", errEarly, err)
+		return fmt.Errorf("%w: %w", errNotReady, err)
 	case err == nil && made.Spec.JobID == 0:
-		return errEarly
+		return errNotReady
 	}
 	return err
 }
