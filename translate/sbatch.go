@@ -216,7 +216,7 @@ func endWarning(line directive.Line) []string {
 	if !line.Ignored {
 		return nil
 	}
-	if line.End[0] == '"' || line.End[0] == '\'' {
+	if !line.EndsAtSeparator() {
 		return []string{fmt.Sprintf("warning: line %d: the words after %s are ignored", line.Number, line.End)}
 	}
 	return []string{fmt.Sprintf("warning: line %d: %s is not the first word, so it and the words after it are ignored",

@@ -17,7 +17,7 @@ var intended = []struct {
 	{"Planned starts", regexp.MustCompile(`when it starts cannot be foreseen`), nil},
 	{"Wrong values", regexp.MustCompile(`Requested time limit is invalid`), regexp.MustCompile(`--deadline.now`)},
 	{"Accounts and users", regexp.MustCompile(
-		`users are User objects|err:  ≠ .*Invalid (account|qos|user name: N)`), nil},
+		`users are User objects|err: (accepted)? ≠ .*Invalid (account|qos|user name: N)`), nil},
 	{"Binding", regexp.MustCompile(`lacks support for cpu binding`), nil},
 	{"Nodes and daemons", regexp.MustCompile(`out: Partitions=`), nil},
 	{"Arrays", regexp.MustCompile(`ArrayTaskThrottle=N ≠ *$`), nil},

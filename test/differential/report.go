@@ -47,16 +47,17 @@ func (r *run) write(o *options, took time.Duration) error {
 
 // table writes the numbers of each command.
 func (r *run) table(w io.Writer) {
-	fmt.Fprint(w, "| command | calls | equal | differing | unstable |\n|---|---|---|---|---|\n")
-	var total [4]int
+	fmt.Fprint(w, "| command | calls | equal | differing | of them only one refuses | unstable |\n|---|---|---|---|---|---|\n")
+	var total [5]int
 	for _, name := range slices.Sorted(maps.Keys(r.calls)) {
-		row := [4]int{r.calls[name], r.equal[name], r.differing[name], r.unstable[name]}
-		fmt.Fprintf(w, "| %s | %d | %d | %d | %d |\n", name, row[0], row[1], row[2], row[3])
+		row := [5]int{r.calls[name], r.equal[name], r.differing[name], r.refused[name], r.unstable[name]}
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d |\n", name, row[0], row[1], row[2], row[3], row[4])
 		for i, n := range row {
 			total[i] += n
 		}
 	}
-	fmt.Fprintf(w, "| all | %d | %d | %d | %d |\n\n%d causes\n", total[0], total[1], total[2], total[3], len(r.causes))
+	fmt.Fprintf(w, "| all | %d | %d | %d | %d | %d |\n\n%d causes\n", total[0], total[1], total[2], total[3], total[4],
+		len(r.causes))
 }
 
 // sorted returns the causes, the most frequent first.

@@ -33,11 +33,13 @@ type run struct {
 	mu                                sync.Mutex
 	causes                            map[string]*cause
 	calls, equal, unstable, differing map[string]int // by command
+	refused                           map[string]int // by only one of the systems
 }
 
 func newRun(both *pair, parallel int) *run {
 	return &run{both: both, parallel: max(1, parallel), causes: map[string]*cause{}, calls: map[string]int{},
-		equal: map[string]int{}, unstable: map[string]int{}, differing: map[string]int{}}
+		equal: map[string]int{}, unstable: map[string]int{}, differing: map[string]int{},
+		refused: map[string]int{}}
 }
 
 // compareAll compares the calls: those that change nothing first, so that both systems
@@ -100,6 +102,11 @@ func (r *run) compare(c *call) {
 		})
 	}
 	r.count(c, len(first), len(found))
+	if len(found) > 0 && refuses(e.slurm) != refuses(e.berth) {
+		r.mu.Lock()
+		r.refused[c.command]++
+		r.mu.Unlock()
+	}
 	if c.kind == query && len(found) > 1 {
 		found = found[:1]
 	}
@@ -111,6 +118,11 @@ func (r *run) compare(c *call) {
 			r.record(e)
 		}
 	}
+}
+
+// refuses reports whether the command of an answer failed.
+func refuses(lines []line) bool {
+	return slices.ContainsFunc(lines, func(l line) bool { return l.where == "exit" && l.text != "exit 0" })
 }
 
 // count counts a call by its result.

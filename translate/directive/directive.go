@@ -33,6 +33,9 @@ type Line struct {
 // blanks are what separates words within a line.
 const blanks = " \t\v\f\r"
 
+// EndsAtSeparator reports whether End is a separator.
+func (l Line) EndsAtSeparator() bool { return isSeparator(l.End) }
+
 // OldSeparator is the deprecated name of the separator "hetjob".
 const OldSeparator = "packjob"
 
