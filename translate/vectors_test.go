@@ -67,6 +67,7 @@ var differences = map[string]string{
 	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n":                       "Slurm exits with 1 after an error about the parameter ?",
 	"script #!/bin/sh\n#SBATCH -B0:1\ntrue\n":                         "a job of Slurm has no tasks then; here 0 is as if it were not given",
 	"script #!/bin/sh\n#SBATCH -B1:0\ntrue\n":                         "a job of Slurm has no tasks then; here 0 is as if it were not given",
+	"site #!/bin/bash\n#SBATCH -–nodes=2\ntrue\n":                     "the byte in the message is escaped",
 	"shape -O -N 2-3 -n 9":                                            "the number of nodes comes from Slurm's scheduler",
 	"shape --tres-per-task=cpu=2":                                     "later releases than 22.05 have it",
 	"het  #SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n": "Slurm's controller excludes the first component's nodes too",

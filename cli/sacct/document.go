@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -17,7 +18,7 @@ func (o *Options) print(list *status.RecordList) error {
 	var err error
 	if o.dump.Syntax == dump.JSON {
 		out, err = json.MarshalIndent(doc, "", "  ")
-		out = append(out, '\n')
+		out = append(printable.JSON(out), '\n')
 	} else {
 		out, err = format.AppendYAML(nil, doc)
 	}

@@ -227,7 +227,7 @@ func (o *Options) parseTime(text string) int64 {
 	if errors.As(err, &at) {
 		pos = at.Pos
 	}
-	fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, text)
+	fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, format.Escape(text))
 	return 0
 }
 

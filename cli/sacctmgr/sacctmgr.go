@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -153,7 +154,7 @@ func (o *Options) command(ctx context.Context, words []string) error {
 			return v.run(o, ctx, words[1:])
 		}
 	}
-	fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
+	fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", format.Escape(words[0]))
 	return failed()
 }
 
@@ -211,7 +212,7 @@ func (o *Options) explain(err error) error {
 	if r.toStdout {
 		out = o.p.Out
 	}
-	fmt.Fprintln(out, r.Error())
+	fmt.Fprintln(out, printable.EscapeLines(r.Error()))
 	return failed()
 }
 

@@ -120,7 +120,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	if names {
 		o.layout, bad = format.ParseNodeNames(v.Get("Format"))
 		for _, b := range bad {
-			fmt.Fprintf(o.p.Err, "sinfo: error: Invalid job format specification: %s\n", b)
+			fmt.Fprintf(o.p.Err, "sinfo: error: Invalid job format specification: %s\n", format.Escape(string(b)))
 		}
 		return nil
 	}

@@ -174,7 +174,7 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	}
 	layout, bad := format.ParseLetters(format.PriorityColumns, text)
 	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", b)
+		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", format.Escape(string(b)))
 	}
 	// Text that is not a field is removed from the line.
 	layout = slices.DeleteFunc(

@@ -118,7 +118,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 		o.layout, bad = format.ParseLetters(format.JobColumns, text)
 	}
 	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job format specification: %s\n", b)
+		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job format specification: %s\n", format.Escape(string(b)))
 	}
 	o.named = o.named || o.layout.Has("Cluster")
 	return nil

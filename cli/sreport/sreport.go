@@ -214,7 +214,7 @@ func (t *reportType) find(word string) *report {
 func (o *Options) report(ctx context.Context, words []string) error {
 	t := findReportType(words[0])
 	if t == nil {
-		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
+		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", format.Escape(words[0]))
 		return failed()
 	}
 	if len(words) < 2 {

@@ -34,13 +34,13 @@ var layers = []layer{
 	{"examples", []string{"translate/hostlist"}},
 	{"loginnode", []string{"loginnode", "internal/sigaction", "translate/bounds"}},
 	{"loginnode/limit", nil},
-	{"translate", []string{"translate", "api", "internal/wire", "internal/slurmerr", "internal/build"}},
+	{"translate", []string{"translate", "api", "internal/wire", "internal/printable", "internal/slurmerr", "internal/build"}},
 	{"translate/job", nil},
 	{"translate/bounds", []string{"translate/job"}},
 	{"translate/bounds/objects", []string{"translate/bounds", "translate/job", "api"}},
 	{"translate/status", nil},
 	{"translate/hostlist", nil},
-	{"cli", []string{"cli", "translate", "api", "internal/jobs", "internal/kube", "internal/sibling", "internal/step", "internal/strerror", "internal/sched/backfill", "internal/sched/priority", "internal/slurmconf", "internal/keyvalue", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build", "internal/localcluster/options", "deploy", "completions"}},
+	{"cli", []string{"cli", "translate", "api", "internal/jobs", "internal/kube", "internal/printable", "internal/sibling", "internal/step", "internal/strerror", "internal/sched/backfill", "internal/sched/priority", "internal/slurmconf", "internal/keyvalue", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build", "internal/localcluster/options", "deploy", "completions"}},
 	{"tui", []string{"tui", "translate", "internal/jobs", "internal/step", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build"}},
 	{"completions", nil},
 	{"internal/gen", []string{"cli", "internal/authz", "translate", "internal/stdio", "internal/build"}},
@@ -53,7 +53,8 @@ var layers = []layer{
 	{"internal/sibling", nil},
 	{"internal/sigaction", nil},
 	{"internal/stdio", []string{"internal/filelimit"}},
-	{"internal/slurmerr", nil},
+	{"internal/slurmerr", []string{"internal/printable"}},
+	{"internal/printable", nil},
 	{"internal/strerror", nil},
 	{"internal/archtest", nil},
 	{"internal/slurmconf", []string{"api", "translate", "internal/wire"}},
@@ -96,7 +97,7 @@ var layers = []layer{
 }
 
 // pure packages import nothing that does I/O.
-var pure = []string{"translate", "internal/sched/backfill", "internal/sched/keeper/decide", "internal/wire", "internal/slurmerr", "test/chaos/history"}
+var pure = []string{"translate", "internal/sched/backfill", "internal/sched/keeper/decide", "internal/wire", "internal/slurmerr", "internal/printable", "test/chaos/history"}
 
 var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
 

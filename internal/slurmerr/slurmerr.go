@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Kind is the kind of a failure; it determines exit code and prefix.
@@ -149,5 +151,6 @@ func Print(w io.Writer, cmd string, err error) {
 	for _, h := range e.Hints {
 		b.WriteString(cmd + ": " + h + "\n")
 	}
-	io.WriteString(w, b.String()) //nolint:errcheck // there is no other stream
+	// Messages have words of the command line, which may come from anywhere.
+	io.WriteString(w, printable.EscapeLines(b.String())) //nolint:errcheck // there is no other stream
 }

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Syntax is the syntax of a document.
@@ -133,7 +135,7 @@ func appendText(b []byte, s string) []byte {
 			if err != nil { // impossible for strings
 				text = []byte(`""`)
 			}
-			return append(b, text...)
+			return append(b, printable.JSON(text)...)
 		}
 	}
 	b = append(b, '"')

@@ -1,6 +1,10 @@
 package dump
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/berth-hpc/berth/internal/printable"
+)
 
 func (w *writer) yamlKey(key string) {
 	if w.dash { // on the same line as the dash
@@ -65,7 +69,7 @@ func AppendYAMLText(b []byte, s string) []byte {
 	if err != nil { // impossible for strings
 		return append(b, `""`...)
 	}
-	return append(b, quoted...)
+	return append(b, printable.JSON(quoted)...)
 }
 
 func isPlain(c byte) bool {

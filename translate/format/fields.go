@@ -3,6 +3,8 @@ package format
 import (
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Field is a column of sacct, sacctmgr, sreport or sshare: its header and width.
@@ -50,7 +52,7 @@ func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byt
 	for i := range fields {
 		start := len(b)
 		b = append(b, values[i]...)
-		b = escapeFrom(b, start)
+		b = printable.EscapeFrom(b, start)
 		switch {
 		case s.Delimiter == "":
 			b = fitField(b, start, &fields[i])

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Settings are what a value depends on besides its row.
@@ -92,7 +94,7 @@ func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 		if c.Column != nil {
 			start := len(b)
 			b = c.Column.Append(b, row, s)
-			b = escapeFrom(b, start)
+			b = printable.EscapeFrom(b, start)
 			if c.Right && len(b)-start > c.Width && c.Column.untruncated(b[start:]) {
 				b = append(b, c.Text...)
 				continue
