@@ -34,7 +34,7 @@ type Config struct {
 	LoginGrace time.Duration
 	// MaxAuthTries: 0 means 6.
 	MaxAuthTries int
-	// FailureDelay is the minimum time until a refused key is answered, so that the
+	// FailureDelay is the minimum time until the response to a refused key, so that the
 	// time does not reveal whether the user exists; 0: 20 ms.
 	FailureDelay time.Duration
 	Startups     limit.Startups

@@ -47,7 +47,7 @@ const nodePort = 22
 // noJobMessage is the message of pam_slurm_adopt, with our name.
 const noJobMessage = "Access denied by Berth: you have no active jobs on this node"
 
-// unknownJobMessage is the answer if the cluster does not answer; the log has the
+// unknownJobMessage is the message if the cluster cannot be asked; the log has the
 // reason.
 const unknownJobMessage = "Access denied by Berth: the cluster does not say whether you have a job on this node"
 

@@ -92,7 +92,7 @@ type managedPod struct {
 	ready chan struct{} // closed when pod or err is set
 	pod   *Pod
 	err   error
-	done  chan struct{} // closed when it is of no use any more
+	done  chan struct{} // closed when it can no longer be used
 
 	mu    sync.Mutex
 	state string // what a start waits for
@@ -178,7 +178,7 @@ func (k *podManager) manage(u *auth.User, e *managedPod, existing *Pod) {
 		e.err = err
 		close(e.ready)
 		k.server.metrics.Add("berth_login_pod_failures_total", 1)
-		k.server.cfg.Log.Error("the pod of a user cannot be had", "user", u.Name, "error", err)
+		k.server.cfg.Log.Error("the pod of a user cannot be started", "user", u.Name, "error", err)
 		return
 	}
 	defer func() { _ = control.Close() }()

@@ -170,7 +170,7 @@ func TestScreens(t *testing.T) {
 				if p.name == "job" {
 					d.keys("<home>")
 					d.until("the explanation", func() bool {
-						return !strings.Contains(d.screen(), "Looking at") && strings.Contains(d.screen(), "It is")
+						return !strings.Contains(d.screen(), "Reading the queue") && strings.Contains(d.screen(), "It is")
 					})
 				}
 				compareGolden(t, d.screen())
@@ -424,7 +424,7 @@ func TestBrokenConfigurationIsReported(t *testing.T) {
 		"field":  {map[string]string{config: "colour: red\n"}, "colour"},
 		"theme":  {map[string]string{config: "theme: none\n"}, `no theme is called "none"`},
 		"style":  {map[string]string{config: "theme: own\nthemes: {own: {nothing: '1'}}\n"}, `there is no style "nothing"`},
-		"colour": {map[string]string{config: "theme: own\nthemes: {own: {bad: 'reddish'}}\n"}, "is no colour"},
+		"colour": {map[string]string{config: "theme: own\nthemes: {own: {bad: 'reddish'}}\n"}, "is not a colour"},
 		"key":    {map[string]string{config: "keys: {fly: [x]}\n"}, `there is no action "fly"`},
 		"twice":  {map[string]string{config: "keys: {cancel: [d], hold: [d]}\n"}, `"d" is given to`},
 		"noquit": {map[string]string{config: "keys: {quit: []}\n"}, "no key is left for quit"},

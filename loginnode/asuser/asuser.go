@@ -73,7 +73,7 @@ func Wait(u User, f func() error) error {
 const Nobody = -1
 
 // ErrBusy reports that too many earlier calls for the user are still running.
-var ErrBusy = errors.New("too many file operations of this user's wait already")
+var ErrBusy = errors.New("too many file operations of this user are already waiting")
 
 // Many limits the running calls for one user, and for all users. Further calls wait for
 // patience.
@@ -90,7 +90,7 @@ var (
 	byUser  sync.Map // chan struct{} by uid
 )
 
-// enter reserves a place for a call, or returns ErrBusy.
+// enter reserves a place for a call. It returns false if there is none within patience.
 func enter(uid int) bool {
 	own, _ := byUser.LoadOrStore(uid, make(chan struct{}, Many))
 	end := time.NewTimer(patience)

@@ -53,7 +53,8 @@ type Config struct {
 	Log func(user, text string)
 }
 
-// ErrDenied is the answer to a key with which the user may not log in.
+// ErrDenied is the error for a key with which the user may not log in. The reason is
+// only logged.
 var ErrDenied = errors.New("permission denied")
 
 // Check returns an error if the configuration is invalid.
@@ -107,11 +108,11 @@ func (c *Config) decide(ctx context.Context, a Attempt) (*Login, error) {
 		return nil, errors.New("the key is revoked")
 	}
 	login := &Login{
-		User: u, Method: "publickey", KeyType: a.Key.Type(), Fingerprint: ssh.FingerprintSHA256(a.Key),
+		User: u, Method: "publickey", KeyType: a.Key.Type(), Fingerprint: fingerprint(a.Key),
 	}
 	if cert, ok := a.Key.(*ssh.Certificate); ok {
 		login.CertID, login.CertSerial = cert.KeyId, cert.Serial
-		login.Fingerprint = ssh.FingerprintSHA256(cert.Key)
+
 		err = c.byCertificate(ctx, login, cert, a)
 	} else {
 		err = c.byKey(ctx, login, a)
@@ -122,7 +123,8 @@ func (c *Config) decide(ctx context.Context, a Attempt) (*Login, error) {
 	return login, nil
 }
 
-// Find returns a user, after the checks that do not depend on keys.
+// Find returns a user who passes the checks that do not depend on keys. If no directory
+// has the user, it returns ErrUnknownUser.
 func (c *Config) Find(ctx context.Context, name string) (*User, error) {
 	if !ValidName(name) {
 		return nil, ErrUnknownUser
@@ -132,7 +134,7 @@ func (c *Config) Find(ctx context.Context, name string) (*User, error) {
 		return nil, err
 	}
 	if u.Name != name {
-		return nil, fmt.Errorf("asked for %q, the directory answered %q", name, u.Name)
+		return nil, fmt.Errorf("looked up %q, the directory returned %q", name, u.Name)
 	}
 	if u.UID == 0 && !c.PermitRoot {
 		return nil, errors.New("root may not log in")

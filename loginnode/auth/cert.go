@@ -45,7 +45,7 @@ func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
 		return Options{}, err
 	}
 	if !slices.ContainsFunc(principals, func(p string) bool { return slices.Contains(cert.ValidPrincipals, p) }) {
-		return Options{}, fmt.Errorf("its principals %q are none of the user's", cert.ValidPrincipals)
+		return Options{}, fmt.Errorf("the user has none of its principals %q", cert.ValidPrincipals)
 	}
 	return certOptions(cert), nil
 }

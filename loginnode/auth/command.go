@@ -47,15 +47,30 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
+// unverified is a key that may be a certificate whose signature is not verified: %i and
+// %s, which anybody may have chosen, are not passed to a command.
+type unverified struct{ ssh.PublicKey }
+
 // expand replaces the tokens of sshd_config(5) in one pass. key may be nil.
 func expand(s string, u *User, key ssh.PublicKey) string {
 	pairs := []string{"%%", "%", "%u", u.Name, "%h", u.Home, "%U", strconv.Itoa(u.UID)}
 	if key != nil {
 		text := strings.Fields(string(ssh.MarshalAuthorizedKey(key)))
-		pairs = append(pairs, "%t", key.Type(), "%f", ssh.FingerprintSHA256(key), "%k", text[1])
+		pairs = append(pairs, "%t", key.Type(), "%f", fingerprint(key), "%k", text[1])
 		if cert, ok := key.(*ssh.Certificate); ok {
 			pairs = append(pairs, "%i", cert.KeyId, "%s", strconv.FormatUint(cert.Serial, 10))
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(s)
+}
+
+// fingerprint returns the fingerprint of a key, or of a certificate's key.
+func fingerprint(key ssh.PublicKey) string {
+	if u, ok := key.(unverified); ok {
+		key = u.PublicKey
+	}
+	if cert, ok := key.(*ssh.Certificate); ok {
+		key = cert.Key
+	}
+	return ssh.FingerprintSHA256(key)
 }

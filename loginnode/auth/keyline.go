@@ -121,7 +121,7 @@ func (o *Options) set(name, value string, has bool) error {
 		o.NoUserRC = true
 	case "user-rc":
 		o.NoUserRC = false
-	case "no-x11-forwarding", "x11-forwarding": // there is none
+	case "no-x11-forwarding", "x11-forwarding": // X11 is never forwarded
 	case "no-touch-required":
 		o.NoTouch = true
 	case "cert-authority":
@@ -148,13 +148,13 @@ func (o *Options) set(name, value string, has bool) error {
 		}
 		o.Expiry = t
 	default:
-		// among them verify-required and tunnel, which are not supported
+		// verify-required and tunnel among them
 		return fmt.Errorf("option %q is not supported", name)
 	}
 	return nil
 }
 
-// valued are the options, and whether each has a value.
+// valued lists the options, and whether each has a value.
 var valued = map[string]bool{
 	"restrict": false, "no-pty": false, "pty": false, "no-port-forwarding": false, "port-forwarding": false,
 	"no-agent-forwarding": false, "agent-forwarding": false, "no-user-rc": false, "user-rc": false,

@@ -240,7 +240,7 @@ func (r *reader) take(n uint64) []byte {
 	return out
 }
 
-var errShort = errors.New("it ends in the middle")
+var errShort = errors.New("unexpected end")
 
 func (r *reader) skip(n uint64) { r.take(n) }
 

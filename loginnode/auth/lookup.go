@@ -148,9 +148,7 @@ func (c *Config) eachKey(ctx context.Context, u *User, a Attempt, f func(from st
 		}
 	}
 	if len(c.KeysCommand) > 0 {
-		// The certificate is not verified here: %i and %s, which anybody may have
-		// chosen, are not passed to this command.
-		data, err := c.command(ctx, c.KeysCommand, u, struct{ ssh.PublicKey }{a.Key})
+		data, err := c.command(ctx, c.KeysCommand, u, unverified{a.Key})
 		if err != nil {
 			return err
 		}

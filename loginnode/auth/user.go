@@ -117,7 +117,7 @@ func (g Getent) Lookup(ctx context.Context, name string) (*User, error) {
 	u.Source = "getent"
 	// Some name services ignore case; the user must log in under the authenticated name.
 	if u.Name != name {
-		return nil, fmt.Errorf("asked for user %q, the name service answered %q", name, u.Name)
+		return nil, fmt.Errorf("looked up user %q, the name service returned %q", name, u.Name)
 	}
 	list, err := g.run(ctx, "initgroups", name)
 	if err != nil {

@@ -68,14 +68,14 @@ func amount(s string) (uint64, error) {
 	digits := strings.TrimRight(s, "kmgtpeKMGTPE")
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil || len(s) > len(digits)+1 {
-		return 0, fmt.Errorf("%q is no amount", s)
+		return 0, fmt.Errorf("%q is not an amount", s)
 	}
 	shift := 0
 	if unit := s[len(digits):]; unit != "" {
 		shift = 10 * (1 + strings.Index("kmgtpe", strings.ToLower(unit)))
 	}
 	if n<<shift>>shift != n {
-		return 0, fmt.Errorf("%q is too much", s)
+		return 0, fmt.Errorf("%q is too large", s)
 	}
 	return n << shift, nil
 }

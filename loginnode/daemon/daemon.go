@@ -39,8 +39,7 @@ type Connected struct {
 	Credential func(ctx context.Context, u *auth.User) (*loginnode.Credential, error)
 	// Nodes lets users reach the nodes of their jobs; nil: no.
 	Nodes *loginnode.Nodes
-	// Pods are the users' pods, of which StartPod, LoginPods and RemovePod say
-	// more (loginnode.Pods); nil: there are none.
+	// Pods start, list and remove users' pods (loginnode.Pods); nil: users have no pods.
 	Pods *ConnectedPods
 	// Server is host:port of the API server, to which no connection is forwarded.
 	Server string
@@ -106,7 +105,7 @@ func start(args []string, out, errs io.Writer, p Peers) error {
 		return err
 	}
 	if fs.NArg() > 0 {
-		return fmt.Errorf("%q is no argument", fs.Arg(0))
+		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	f, err := Read(*config)
 	if err != nil {
@@ -133,7 +132,7 @@ func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peer
 	}
 	if f.Cluster != nil {
 		if p.Connect == nil {
-			return nil, errors.New("this program was built without a cluster")
+			return nil, errors.New("this program was built without support for clusters")
 		}
 		var err error
 		peers.cluster, err = p.Connect(ctx, *f.Cluster, f.Pods, func(text string) { log.Warn(text) })
@@ -283,7 +282,7 @@ func serve(ctx context.Context, release func(), f *File, s *loginnode.Server, lo
 	}
 	if message == "" {
 		message = fmt.Sprintf(
-			"*** This login node ends in %v at the latest. Please log in again: you will get another one. ***",
+			"*** This login node shuts down in %v at the latest. Please log in again: you will get another one. ***",
 			grace,
 		)
 	}

@@ -20,9 +20,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// File is the configuration file, YAML. Unknown fields are errors, for a
-// misspelt restriction would restrict nothing. docs/login-node.md explains
-// each field.
+// File is the configuration file, in YAML. Unknown fields are errors, because a misspelt
+// restriction would restrict nothing. docs/login-node.md explains each field.
 type File struct {
 	Listen  []string `json:"listen"`
 	Metrics string   `json:"metrics,omitempty"`
@@ -213,8 +212,7 @@ func Read(name string) (*File, error) {
 	return &f, nil
 }
 
-// config turns the file into a server's configuration, but for what needs the
-// cluster.
+// config returns the server's configuration for the file, except what needs the cluster.
 func (f *File) config(p *peersOf) (loginnode.Config, error) {
 	c := loginnode.Config{
 		Banner:             f.Banner,
@@ -245,7 +243,7 @@ func (f *File) limits(c *loginnode.Config) error {
 	c.LoginRate, c.SessionRate = f.UserLogins.rate(), f.UserSessions.rate()
 	for name, r := range map[string]limit.Rate{"userLogins": c.LoginRate, "userSessions": c.SessionRate} {
 		if r.PerSecond < 0 || r.Burst < 0 {
-			return fmt.Errorf("%s: a rate is not negative", name)
+			return fmt.Errorf("%s: a rate must not be negative", name)
 		}
 	}
 	var err error

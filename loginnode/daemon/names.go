@@ -40,11 +40,11 @@ func (n *names) add(u *auth.User) {
 		err = n.put("group", 0o644, []string{u.Name, "x", gid, ""})
 	}
 	if err != nil {
-		n.warn(fmt.Sprintf("the system is not told of user %s: %v", u.Name, err))
+		n.warn(fmt.Sprintf("cannot add user %s to passwd and group: %v", u.Name, err))
 	}
 }
 
-// groupsOf are the lines of the user's groups whose names are known.
+// groupsOf returns the lines of the user's groups whose names are known.
 func groupsOf(u *auth.User) [][]string {
 	var lines [][]string
 	for _, gid := range slices.Sorted(maps.Keys(u.GroupNames)) {
@@ -59,7 +59,7 @@ func groupsOf(u *auth.User) [][]string {
 func (n *names) put(file string, mode os.FileMode, line []string) error {
 	text := strings.Join(line, ":")
 	if strings.Count(text, ":") != len(line)-1 || strings.ContainsAny(text, "\n\r\x00") {
-		return fmt.Errorf("%s: %q is no line", file, text)
+		return fmt.Errorf("%s: %q is not a valid line", file, text)
 	}
 	name := filepath.Join(n.dir, file)
 	data, err := os.ReadFile(name)

@@ -47,7 +47,7 @@ func podNames(u *auth.User, from, to string) error {
 	)
 }
 
-// image is a file of the image's; "": it has none.
+// image returns the contents of a file of the image, or "" if it does not exist.
 func image(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

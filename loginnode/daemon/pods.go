@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// ConnectedPods is how users' pods are had of the cluster.
+// ConnectedPods are the functions that start, list and remove users' pods in the cluster.
 type ConnectedPods struct {
 	Start  func(ctx context.Context, r *PodRequest, state func(string)) (*loginnode.Pod, error)
 	List   func(ctx context.Context) ([]*loginnode.Pod, error)
@@ -71,11 +71,11 @@ type podFile struct {
 	HostSeed   []byte // of the pod's own key
 	Credential bool
 	Listen     string
-	// File has what sessions are given.
+	// File has the settings of sessions.
 	File *File
 }
 
-// pods is the configuration of users' pods.
+// pods returns the configuration of users' pods.
 func (f *File) pods(cluster *Connected) (*loginnode.Pods, error) {
 	if cluster == nil || cluster.Pods == nil {
 		return nil, errors.New("pods: there is no `cluster:` in the file")
@@ -97,8 +97,8 @@ func (f *File) pods(cluster *Connected) (*loginnode.Pods, error) {
 	}, nil
 }
 
-// PodRequest is the pod that a user needs. credential: the gateway will bring
-// one for the cluster.
+// PodRequest returns the request for a user's pod. credential reports whether the gateway
+// will send the pod a credential for the cluster.
 func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodRequest, error) {
 	gateway, host, err := loginnode.PodKeys(secret, u.UID)
 	if err != nil {
@@ -132,7 +132,7 @@ func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodReq
 	}, nil
 }
 
-// sessionsOnly is the part of the file that has to do with sessions.
+// sessionsOnly returns the part of the file that concerns sessions.
 func (f *File) sessionsOnly() *File {
 	return &File{
 		// A directory of its own in it: the volume itself is the kubelet's.
@@ -157,8 +157,8 @@ func (f *File) sessionsOnly() *File {
 	}
 }
 
-// podSecret is derived from the Ed25519 host key, which all replicas have and nobody
-// else.
+// podSecret returns a secret that is derived from the Ed25519 host key, which only the
+// replicas have.
 func podSecret(hostKeys string) ([]byte, error) {
 	entries, err := os.ReadDir(hostKeys)
 	if err != nil {
@@ -184,5 +184,5 @@ func podSecret(hostKeys string) ([]byte, error) {
 		}
 		return hkdf.Key(sha256.New, key.Seed(), nil, "berth login pods", sha256.Size)
 	}
-	return nil, errors.New("they need an Ed25519 host key")
+	return nil, errors.New("an Ed25519 host key is required")
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
-// podMain is the server of a user's pod.
+// podMain runs the server of a user's pod, and returns its exit code.
 func podMain(errs, out io.Writer) int {
 	if err := servePod(errs, out); err != nil {
 		fmt.Fprintln(errs, "loginnode: error:", err)
@@ -85,7 +85,8 @@ func readPodFile(text string) (*podFile, error) {
 	return &p, nil
 }
 
-// config is that of a server that one gateway calls on, for one user.
+// config returns the configuration of a server to which only the gateway connects, for
+// one user.
 func (p *podFile) config() (loginnode.Config, error) {
 	f := p.File
 	host, err1 := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(p.HostSeed))

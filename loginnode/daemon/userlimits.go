@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// The defaults of userProcesses and userMemory. A share of the processes is at
-// most so many: a fork bomb of more costs memory that everybody needs.
+// The defaults of userProcesses and userMemory. A percentage of the processes is at most
+// mostProcesses, because a fork bomb of more would use memory that everybody needs.
 const (
 	defaultProcesses = "25%"
 	defaultMemory    = "50%"
@@ -63,13 +63,13 @@ func share(text string, all, most uint64) (uint64, error) {
 	case !is:
 		n, err := amount(text)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("%q would let nobody in", text)
+			err = fmt.Errorf("%q would let nobody log in", text)
 		}
 		return n, err
 	}
 	n, err := strconv.ParseUint(percent, 10, 8)
 	if err != nil || n < 1 || n > 100 {
-		return 0, fmt.Errorf("%q is no share: 1%% to 100%%", text)
+		return 0, fmt.Errorf("%q is not a percentage from 1%% to 100%%", text)
 	}
 	return max(1, min(most, all/100*n)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -73,7 +74,7 @@ func (f *Forwarder) keep(name string, l net.Listener) error {
 	defer f.mu.Unlock()
 	if _, taken := f.listeners[name]; taken || f.closed || len(f.listeners) >= maxListeners {
 		l.Close()
-		return errors.New("too many forwardings, or this one is there already")
+		return errors.New("too many forwardings, or this one already exists")
 	}
 	if f.listeners == nil {
 		f.listeners = map[string]net.Listener{}
@@ -99,17 +100,20 @@ func (f *Forwarder) drop(name string) bool {
 	return ok
 }
 
-// accept opens a channel to the client for each connection.
+// acceptPause is the time between attempts to accept a connection.
+const acceptPause = 100 * time.Millisecond
+
+// accept opens a channel to the client for each connection until the listener is closed.
 func (f *Forwarder) accept(l net.Listener, kind string, header func(net.Conn) []byte) {
 	defer f.contain()
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			var ne net.Error
-			if errors.As(err, &ne) && ne.Timeout() {
-				continue
+			if errors.Is(err, net.ErrClosed) {
+				return
 			}
-			return
+			time.Sleep(acceptPause) // most likely there are no free descriptors at the moment
+			continue
 		}
 		if !f.enter() {
 			c.Close()

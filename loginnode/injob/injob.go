@@ -115,7 +115,8 @@ func (s *Stream) CloseWrite() error { return s.w.end() }
 func (s *Stream) Close() error { s.close(); return nil }
 
 // Join returns a connection that uses the output and input of a program that runs Main.
-// It closes them with end, also if it fails or ctx is done before the answer.
+// It closes them with end, also if it fails or ctx is done before the program has
+// connected; then it returns an error, a Refused if the job could not connect.
 func Join(ctx context.Context, out io.Reader, in io.Writer, end func()) (*Stream, error) {
 	s := &Stream{r: &reader{from: bufio.NewReader(out)}, w: writer{to: in}, close: sync.OnceFunc(end)}
 	stop := context.AfterFunc(ctx, s.close)
@@ -126,7 +127,7 @@ func Join(ctx context.Context, out io.Reader, in io.Writer, end func()) (*Stream
 		_, err = io.ReadFull(s.r, reason)
 		err = errors.Join(err, Refused(reason))
 	} else if err == nil && (string(answer) != "+" || s.r.left > 0) {
-		err = errors.New("what answers is not the program that connects")
+		err = errors.New("the response is not that of the program that connects")
 	}
 	if !stop() && err == nil {
 		err = ctx.Err()

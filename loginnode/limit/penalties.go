@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// block returns what addresses are counted by.
+// block returns the block of addresses that counts as one with an address.
 func (c *Connections) block(a netip.Addr) netip.Prefix {
 	bits := c.penalties.NetV6Bits
 	if a.Is4() {

@@ -45,11 +45,11 @@ func (c *Config) Check() error {
 	case err != nil || u.Host == "":
 		return fmt.Errorf("issuer %q is not a URL", c.Issuer)
 	case u.Scheme != "https" && u.Hostname() != "127.0.0.1":
-		return fmt.Errorf("issuer %s: only https can be believed", c.Issuer)
+		return fmt.Errorf("issuer %s: the URL must be https", c.Issuer)
 	case c.ClientID == "":
 		return errors.New("no clientID")
 	case c.UsernamePattern != nil && c.UsernamePattern.NumSubexp() != 1:
-		return errors.New("the pattern of names has to have one group")
+		return errors.New("the pattern of user names must have exactly one group")
 	}
 	return nil
 }
@@ -84,6 +84,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, http: &http.Client{Timeout: requestTimeout}}, nil
 }
 
+// find returns the provider, which it discovers with the first call that succeeds.
 func (c *Client) find(ctx context.Context) (*oidc.Provider, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,10 +120,10 @@ func (c *Client) Login(ctx context.Context, user string, tell func(text string) 
 	}
 	device, err := flow.DeviceAuth(ctx, c.secret()...)
 	if err != nil {
-		return fmt.Errorf("the provider gives no code: %w", err)
+		return fmt.Errorf("the provider returned no code: %w", err)
 	}
 	if device == nil || device.DeviceCode == "" || device.UserCode == "" {
-		return errors.New("the provider's answer has no code")
+		return errors.New("the provider's response has no code")
 	}
 	if err := tell(invitation(device)); err != nil {
 		return err
@@ -182,28 +183,28 @@ func (c *Client) poll(
 	device *oauth2.DeviceAuthResponse,
 	tell func(string) error,
 ) (*oauth2.Token, error) {
-	type answer struct {
+	type result struct {
 		token *oauth2.Token
 		err   error
 	}
-	answers := make(chan answer, 1)
+	results := make(chan result, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		defer func() {
 			if r := recover(); r != nil {
-				answers <- answer{err: fmt.Errorf("panic: %v", r)}
+				results <- result{err: fmt.Errorf("panic: %v", r)}
 			}
 		}()
 		t, err := flow.DeviceAccessToken(ctx, device)
-		answers <- answer{t, err}
+		results <- result{t, err}
 	}()
 	alive := time.NewTicker(tick)
 	defer alive.Stop()
 	for {
 		select {
-		case a := <-answers:
-			return a.token, a.err
+		case r := <-results:
+			return r.token, r.err
 		case <-alive.C:
 			if err := tell(""); err != nil {
 				return nil, fmt.Errorf("the client is gone: %w", err)
@@ -216,7 +217,7 @@ func (c *Client) poll(
 func (c *Client) check(ctx context.Context, p *oidc.Provider, token *oauth2.Token, user string) error {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
-		return errors.New("the provider has given no ID token")
+		return errors.New("the provider returned no ID token")
 	}
 	// Issuer, audience, expiry and signature; never alg "none".
 	id, err := p.Verifier(&oidc.Config{ClientID: c.cfg.ClientID}).Verify(ctx, raw)
@@ -251,11 +252,12 @@ func (c *Client) name(claims map[string]any) (string, error) {
 	}
 	m := c.cfg.UsernamePattern.FindStringSubmatchIndex(name)
 	if m == nil || m[0] != 0 || m[1] != len(name) || m[2] < 0 {
-		return "", fmt.Errorf("%s %q is not of the form that is asked for", c.cfg.UsernameClaim, name)
+		return "", fmt.Errorf("%s %q does not match the configured pattern", c.cfg.UsernameClaim, name)
 	}
 	return name[m[2]:m[3]], nil
 }
 
+// member returns an error unless the claims have one of the required groups.
 func (c *Client) member(claims map[string]any) error {
 	if len(c.cfg.Groups) == 0 {
 		return nil

@@ -61,7 +61,8 @@ func Splice(client, backend Side, n *Flow) {
 // requestEOW is the request by which OpenSSH says that it reads no more output.
 const requestEOW = "eow@openssh.com"
 
-// telling is a side that closes a channel at the first request of a kind.
+// telling returns the side with a Watch that also closes seen at the first request of a
+// kind.
 func (s Side) telling(kind string, seen chan<- struct{}) Side {
 	var once sync.Once
 	watch := s.Watch

@@ -120,7 +120,7 @@ func drop(s *Spec) error {
 	}
 	if s.UID != 0 &&
 		(syscall.Setuid(0) == nil || os.Getuid() != s.UID || os.Geteuid() != s.UID || os.Getegid() != s.GID) {
-		return errors.New("root could not be given up")
+		return errors.New("the rights of root could not be dropped")
 	}
 	return nil
 }

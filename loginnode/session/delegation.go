@@ -31,7 +31,7 @@ func (c *Cgroups) Ready() error {
 	if st.Type != unix.CGROUP2_SUPER_MAGIC {
 		return fmt.Errorf("%s is not in a cgroup2 file system", c.Parent)
 	}
-	if err := c.handOn(); err != nil {
+	if err := c.enableControllers(); err != nil {
 		return err
 	}
 	earlier, _ := filepath.Glob(filepath.Join(c.Parent, "user-*"))
@@ -46,13 +46,13 @@ func (c *Cgroups) Ready() error {
 	return errors.Join(err, os.Remove(probe))
 }
 
-// handOn enables the controllers for the children of Parent.
-func (c *Cgroups) handOn() error {
-	there, err := words(filepath.Join(c.Parent, "cgroup.controllers"))
+// enableControllers enables the controllers for the children of Parent.
+func (c *Cgroups) enableControllers() error {
+	available, err := words(filepath.Join(c.Parent, "cgroup.controllers"))
 	if err != nil {
 		return err
 	}
-	on, err := words(filepath.Join(c.Parent, "cgroup.subtree_control"))
+	enabled, err := words(filepath.Join(c.Parent, "cgroup.subtree_control"))
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (c *Cgroups) handOn() error {
 	for file := range c.limits() {
 		controller, _, _ := strings.Cut(file, ".")
 		switch {
-		case slices.Contains(on, controller):
-		case slices.Contains(there, controller):
+		case slices.Contains(enabled, controller):
+		case slices.Contains(available, controller):
 			want = append(want, "+"+controller)
 		default:
 			missing = append(missing, controller)
@@ -107,7 +107,7 @@ func (c *Cgroups) moveAway() error {
 			}
 		}
 	}
-	return fmt.Errorf("processes go on to appear in %s itself", c.Parent)
+	return fmt.Errorf("new processes keep appearing in %s itself", c.Parent)
 }
 
 // words returns the words in a file.

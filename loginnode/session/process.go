@@ -388,7 +388,7 @@ func (p *process) runTerminal(s *Session) (syscall.WaitStatus, error) {
 // yields to the key strokes of other users.
 const bulk = 1 << 10
 
-// deliverTerminal copies the terminal's output to the client.
+// deliver copies the terminal's output to the client.
 func (p *process) deliver(s *Session, ended <-chan struct{}) {
 	buffer := make([]byte, 8<<10)
 	left := drainBytes

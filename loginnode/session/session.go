@@ -79,7 +79,7 @@ func (s *Session) release() {
 	}
 }
 
-// loop answers requests until the channel closes.
+// loop serves requests until the channel closes.
 func (s *Session) loop(requests <-chan *ssh.Request) {
 	for r := range requests {
 		ok, after := s.request(r)
@@ -93,7 +93,8 @@ func (s *Session) loop(requests <-chan *ssh.Request) {
 	// The client has disconnected or received its exit status.
 }
 
-// request answers one request. after is called once the answer is sent.
+// request serves one request. The caller calls after, if it is not nil, once the reply
+// is sent.
 func (s *Session) request(r *ssh.Request) (ok bool, after func()) {
 	switch r.Type {
 	case "env":

@@ -150,7 +150,7 @@ func stateText(j *status.Job) string {
 func (p *Page) pendingText(s *textBuilder) {
 	s.heading("Why it waits")
 	if p.facts == nil {
-		s.paragraph(p.env.Dim, "Looking at the queue and the nodes ...")
+		s.paragraph(p.env.Dim, "Reading the queue and the nodes ...")
 		return
 	}
 	f := *p.facts

@@ -170,7 +170,7 @@ func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	return nil
 }
 
-// begin reads from the chosen source, from its beginning.
+// connect reads from the chosen source, from its beginning.
 func (p *Page) connect() tea.Cmd {
 	j := p.job
 	switch {

@@ -92,8 +92,8 @@ func parseSpan(text string) (seconds int64, ok bool) {
 		if after == "" {
 			return int64(total + n*60), true
 		}
-		scale, cache := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
-		if !cache {
+		scale, ok := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
+		if !ok {
 			return 0, false
 		}
 		total += n * scale

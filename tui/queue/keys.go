@@ -218,10 +218,10 @@ func (p *Page) click(c ui.Click) tea.Cmd {
 		return nil
 	default:
 		i := p.list.Top + c.Y - head
-		retryWatch := i == p.list.Cursor
+		current := i == p.list.Cursor
 		p.list.MoveTo(i)
 		p.noteCursor()
-		if retryWatch {
+		if current {
 			return p.openJob()
 		}
 		return nil

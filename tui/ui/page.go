@@ -69,10 +69,10 @@ func NotifyCmd(text string) tea.Cmd { return func() tea.Msg { return Notice{Text
 type Prompt struct {
 	Label    string
 	Initial  string
-	History  string                    // what the lines are remembered as; empty: they are not
-	OnChange func(text string)         // told every change; may be nil
-	OnSubmit func(text string) tea.Cmd // told the line
-	OnCancel func()                    // told that there is none; may be nil
+	History  string                    // name of the history of such lines; empty: none
+	OnChange func(text string)         // called with the text after every change; may be nil
+	OnSubmit func(text string) tea.Cmd // called with the line
+	OnCancel func()                    // called if the prompt is cancelled; may be nil
 }
 
 // Confirm requests a confirmation: the key y, or the typed text Answer if that is

@@ -104,7 +104,7 @@ func NewTheme(name string, custom map[string]map[string]string) (*Theme, error) 
 			return nil, fmt.Errorf("theme %s: there is no style %q", name, key)
 		}
 		if _, bad := lipgloss.Color(value).(lipgloss.NoColor); bad {
-			return nil, fmt.Errorf("theme %s: %s: %q is no colour", name, key, value)
+			return nil, fmt.Errorf("theme %s: %s: %q is not a colour", name, key, value)
 		}
 	}
 	for key, style := range styles {

@@ -18,25 +18,40 @@ type need struct {
 	cpus   int64
 	memory int64 // MiB
 	gpus   int64
-	kind   string // of the GPUs, empty: any
+	kind   string // of the GPUs, empty: any, or several
 	whole  bool   // --exclusive
 }
 
-var gpuRequest = regexp.MustCompile(
-	`(?:^|,)(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|,|$)`,
+// gpuItem matches an item of a text of GRES that is about GPUs: gpu:a100:2, gres:gpu:2, gpu.
+var gpuItem = regexp.MustCompile(
+	`^(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|$)`,
 )
 
-// gpusOf returns the type and number of GPUs in a text of GRES: gpu:a100:2,
-// gres:gpu:2, gpu.
-func gpusOf(gres string) (kind string, n int64) {
-	for _, m := range gpuRequest.FindAllStringSubmatch(gres, -1) {
+// gpusOf returns the number of GPUs in a text of GRES by their type, "" for those without.
+func gpusOf(gres string) map[string]int64 {
+	out := map[string]int64{}
+	for item := range strings.SplitSeq(gres, ",") { // indexes such as (IDX:0,2) do not match
+		m := gpuItem.FindStringSubmatch(item)
+		if m == nil {
+			continue
+		}
 		count := int64(1)
 		if m[2] != "" {
 			count, _ = strconv.ParseInt(m[2], 10, 64)
 		}
-		kind, n = m[1], n+count
+		out[m[1]] += count
 	}
-	return kind, n
+	return out
+}
+
+// gpuCount returns the number of GPUs of a type, or of all if the type is empty.
+func gpuCount(gpus map[string]int64, kind string) (n int64) {
+	for k, count := range gpus {
+		if kind == "" || k == kind {
+			n += count
+		}
+	}
+	return n
 }
 
 // need returns what the job requests on each node.
@@ -48,7 +63,12 @@ func (f *Facts) need() need {
 	if j.MemoryPerCPU {
 		n.memory *= n.cpus
 	}
-	n.kind, n.gpus = gpusOf(j.GRES)
+	gpus := gpusOf(j.GRES)
+	if n.gpus = gpuCount(gpus, ""); len(gpus) == 1 {
+		for kind := range gpus {
+			n.kind = kind
+		}
+	}
 	if n.gpus == 0 {
 		for item := range strings.SplitSeq(j.TRES, ",") {
 			if v, ok := strings.CutPrefix(item, "gres/gpu="); ok {
@@ -164,11 +184,7 @@ func (f *Facts) capacities(n *need) []capacity {
 		if !inPartition || slices.Contains(excluded, node.Name) || !hasFeatures(node, f.Job.Features) {
 			continue
 		}
-		kind, gpus := gpusOf(node.GRES)
-		_, used := gpusOf(node.GRESUsed)
-		if n.kind != "" && kind != n.kind {
-			gpus, used = 0, 0
-		}
+		gpus, used := gpuCount(gpusOf(node.GRES), n.kind), gpuCount(gpusOf(node.GRESUsed), n.kind)
 		r := capacity{
 			node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used,
 		}
@@ -225,10 +241,14 @@ func (f *Facts) nearest(nodes []capacity, n *need) string {
 	r := slices.MinFunc(near, func(a, b *capacity) int {
 		return cmp.Or(cmp.Compare(missing(a), missing(b)), cmp.Compare(a.node.Name, b.node.Name))
 	})
+	name := format.Escape(r.node.Name)
+	if missing(r) == 0 && slices.Contains(r.node.Flags, "COMPLETING") {
+		return fmt.Sprintf("The nearest is %s, where a job is completing.", name)
+	}
 	var has []string
 	if n.whole {
 		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.",
-			format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.firstEnd(r.node.Name))
+			name, r.node.CPUsAlloc, r.node.CPUs, f.firstEnd(r.node.Name))
 	}
 	if r.gpus < n.gpus {
 		has = append(has, fmt.Sprintf("%d of %s", r.gpus, countOf(n.gpus, "GPU")))
@@ -241,7 +261,7 @@ func (f *Facts) nearest(nodes []capacity, n *need) string {
 			format.AppendMemory(nil, n.memory, &format.Settings{})))
 	}
 	return fmt.Sprintf("The nearest is %s, with %s free%s.",
-		format.Escape(r.node.Name), strings.Join(has, " and "), f.firstEnd(r.node.Name))
+		name, strings.Join(has, " and "), f.firstEnd(r.node.Name))
 }
 
 // shortfall returns the fraction of want that is not free.

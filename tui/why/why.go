@@ -244,7 +244,7 @@ func (f *Facts) dependencyAnswer() Answer {
 		}
 		a.Missing = append(a.Missing, fmt.Sprintf("for %s %s%s", format.Escape(id), what, f.dependencyState(id)))
 	}
-	if len(a.Missing) == 1 {
+	if len(a.Missing) == 1 && strings.HasPrefix(a.Missing[0], "for ") {
 		a.Summary = "It waits " + a.Missing[0] + "."
 	}
 	return a
@@ -252,24 +252,34 @@ func (f *Facts) dependencyAnswer() Answer {
 
 // dependencyState returns the known state of a job that this one depends on.
 func (f *Facts) dependencyState(id string) string {
-	id, _, _ = strings.Cut(id, "_")
 	id, _, _ = strings.Cut(id, "+")
+	j := f.find(func(j *status.Job) bool { return format.JobID(j) == id })
+	if j == nil {
+		id, _, _ = strings.Cut(id, "_") // a pending task has no row of its own
+		j = f.find(func(j *status.Job) bool {
+			return strconv.FormatInt(j.ID, 10) == id || strconv.FormatInt(j.ArrayJobID, 10) == id
+		})
+	}
+	if j == nil {
+		return ""
+	}
+	text := ": it is " + j.State
+	if j.State == "RUNNING" && j.End > 0 {
+		text += ", and ends " + f.formatTime(j.End) + " at the latest"
+	} else if j.State == "PENDING" && j.Start > 0 {
+		text += ", and should start " + f.formatTime(j.Start)
+	}
+	return text
+}
+
+// find returns the first of Others and Running for which is holds, nil if there is none.
+func (f *Facts) find(is func(*status.Job) bool) *status.Job {
 	for _, list := range [][]status.Job{f.Others, f.Running} {
-		for i := range list {
-			j := &list[i]
-			if strconv.FormatInt(j.ID, 10) != id && strconv.FormatInt(j.ArrayJobID, 10) != id {
-				continue
-			}
-			text := ": it is " + j.State
-			if j.State == "RUNNING" && j.End > 0 {
-				text += ", and ends " + f.formatTime(j.End) + " at the latest"
-			} else if j.State == "PENDING" && j.Start > 0 {
-				text += ", and should start " + f.formatTime(j.Start)
-			}
-			return text
+		if i := slices.IndexFunc(list, func(j status.Job) bool { return is(&j) }); i >= 0 {
+			return &list[i]
 		}
 	}
-	return ""
+	return nil
 }
 
 // formatTime returns an instant in words: at 14:02 (in 1:02:00).
