@@ -66,6 +66,15 @@ func (t *truth) checkTogether(k runKey, b *v1alpha1.BatchJob) {
 	}
 }
 
+// isQueuedWithFirst reports whether a further component is queued again with the first one.
+func (t *truth) isQueuedWithFirst(b *v1alpha1.BatchJob) bool {
+	if !isFurther(b) {
+		return false
+	}
+	first := t.sim.job(array.HetID(b))
+	return first != nil && first.AwaitsStart() && first.Status.Restarts > 0
+}
+
 // endsWithOthers reports whether a further component ends in the state because the first
 // one does.
 func (t *truth) endsWithOthers(b *v1alpha1.BatchJob, state string) bool {
@@ -80,5 +89,7 @@ func (t *truth) endsWithOthers(b *v1alpha1.BatchJob, state string) bool {
 	if final == v1alpha1.StateCompleting {
 		final = first.Status.Final
 	}
-	return final == state || first.IsFinal() && len(t.of(b.Spec.JobID).runs) == 0 && state == v1alpha1.StateCancelled
+	// A component that was requeued alone, because it lost a node, never runs without the first one.
+	waited := len(t.of(b.Spec.JobID).runs) == 0 || t.nodeFailed
+	return final == state || first.IsFinal() && waited && state == v1alpha1.StateCancelled
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -33,6 +34,7 @@ type truth struct {
 
 // history is what happened to a job.
 type history struct {
+	uid                 types.UID // of its object
 	runs                []runKey
 	running             bool
 	started             time.Time
@@ -235,8 +237,12 @@ func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 	id := now.Spec.JobID
 	h := t.of(id)
 	state := now.CurrentStatus().State
+	if h.uid != "" && h.uid != now.UID {
+		t.violate("job %d has another object: %s after %s", id, now.UID, h.uid)
+	}
+	h.uid = now.UID
 	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State &&
-		old.Spec.Requeues <= old.Status.Requeues {
+		old.Spec.Requeues <= old.Status.Requeues && !t.isQueuedWithFirst(old) {
 		t.violate("job %d was %s and became %q", id, old.Status.State, state)
 	}
 	t.checkPreemption(old, now)

@@ -150,6 +150,12 @@ var wrongHistories = map[string]wrongHistory{
 		s.api.put(b)
 		s.api.remove(keyOf(b))
 	}, "was removed in state"},
+	"a job is created again": {func(s *simulation) {
+		b := aJob(s, func(b *v1alpha1.BatchJob) { b.UID = "first" })
+		s.api.put(b)
+		b.UID = "second"
+		s.api.put(b)
+	}, "has another object"},
 	"a job is stuck": {func(s *simulation) {
 		s.api.put(aJob(s, nil))
 		s.truth.unsettled()

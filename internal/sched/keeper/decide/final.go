@@ -29,7 +29,7 @@ func (f *Facts) final() Action {
 	if f.ownsLeftoverPods() {
 		return f.leftoverPods()
 	}
-	if f.recurs() {
+	if f.recurs() || f.isQueuedWithLeader() {
 		return Action{Kind: Requeue}
 	}
 	gone := f.Now
@@ -39,7 +39,7 @@ func (f *Facts) final() Action {
 	switch {
 	case f.Now.Before(gone):
 		return Action{Wake: gone}
-	case f.IsAwaited, len(f.SplitOff) > 0:
+	case f.IsAwaited, len(f.SplitOff) > 0, f.Leader != nil && !f.Leader.IsFinal():
 		return Action{Wake: f.Now.Add(time.Minute)}
 	case f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredRetry)}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"slices"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -87,4 +88,18 @@ func (f *Facts) endWithLeader() (a Action, ok bool) {
 		return endWith(l.Status.State, l.Status.Reason, ""), true
 	}
 	return Action{}, false
+}
+
+// isQueuedWithLeader reports whether a further component with a final state is queued again
+// because the first one was. It cannot run without the others.
+func (f *Facts) isQueuedWithLeader() bool {
+	l := f.Leader
+	return l != nil && l.AwaitsStart() && l.Status.Restarts > 0 && !f.Cancelled() && l.Spec.Cancel == nil
+}
+
+// lacksComponent reports whether a component was cancelled, without which the job cannot start.
+func (f *Facts) lacksComponent() bool {
+	return slices.ContainsFunc(f.Siblings, func(s *v1alpha1.BatchJob) bool {
+		return s.IsFinal() && s.Spec.Cancel != nil
+	})
 }

@@ -72,3 +72,42 @@ func TestHetComponentsArePreemptedTogether(t *testing.T) {
 		}
 	}
 }
+
+// A component with a final state is kept while the first one has none, and is queued again
+// together with it. If it was deleted, it would be created again with the same id.
+func TestHetComponentsAreQueuedTogether(t *testing.T) {
+	first := func(state string, restarts int32) *v1alpha1.BatchJob {
+		return &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 6},
+			Status: v1alpha1.BatchJobStatus{State: state, Restarts: restarts}}
+	}
+	final := func(change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+		b := aJob(v1alpha1.StateTimeout, change...)
+		b.Status.EndTime = at(t0)
+		return b
+	}
+	for i, tt := range []struct {
+		job, first *v1alpha1.BatchJob
+		want       Kind
+	}{
+		{final(), first(v1alpha1.StatePending, 1), Requeue},
+		{final(cancelled), first(v1alpha1.StatePending, 1), Wait},
+		{final(), first(v1alpha1.StateRunning, 1), Wait},
+		{final(), first(v1alpha1.StateCompleting, 0), Wait},
+		{final(), first(v1alpha1.StateCompleted, 0), Delete},
+	} {
+		a := Next(Facts{Job: tt.job, Now: t0.Add(time.Hour), Rules: rules, Leader: tt.first})
+		if a.Kind != tt.want {
+			t.Errorf("%d: %d, want %d", i, a.Kind, tt.want)
+		}
+	}
+}
+
+// A heterogeneous job that cannot start any more because a component was cancelled is
+// cancelled.
+func TestHetJobIsCancelledWithComponent(t *testing.T) {
+	second := aJob(v1alpha1.StateCancelled, cancelled)
+	a := Next(Facts{Job: aJob(v1alpha1.StatePending), Now: t0, Rules: rules, Siblings: []*v1alpha1.BatchJob{second}})
+	if a.Kind != End || a.Outcome.Final != v1alpha1.StateCancelled {
+		t.Errorf("%d %+v", a.Kind, a.Outcome)
+	}
+}
