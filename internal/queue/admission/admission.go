@@ -61,7 +61,7 @@ type Jobs interface {
 	Stored(user string, id int64) (all, job int64)
 }
 
-// Config is what an Admission decides by.
+// Config is the configuration of an Admission.
 type Config struct {
 	Directory *directory.Directory
 	IDs       IDs
@@ -100,7 +100,7 @@ const (
 	DefaultMaxJobs = 100000
 )
 
-// Admission serves the webhooks. Safe for concurrent use.
+// Admission serves the webhooks. It is safe for concurrent use.
 type Admission struct {
 	Config
 	creators map[string]bool
@@ -108,7 +108,7 @@ type Admission struct {
 	rates rates
 }
 
-// New returns an Admission. Directory, IDs, Jobs, Known, Read and Now are needed.
+// New returns an Admission. Directory, IDs, Jobs, Known, Read and Now are required.
 func New(cfg Config) *Admission {
 	a := &Admission{Config: cfg, creators: map[string]bool{}}
 	if a.Rate == 0 {

@@ -189,8 +189,9 @@ func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 // user may not use.
 func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
 	total := a.Directory.Parameters().Licenses
+	requested := map[string]int64{} // a name may occur several times
 	for _, l := range j.Licenses {
-		if total[l.Name] < l.Count {
+		if requested[l.Name] += int64(l.Count); int64(total[l.Name]) < requested[l.Name] {
 			return refuse(refusal.InvalidLicense)
 		}
 	}

@@ -44,8 +44,8 @@ func (a *Admission) mutateJob(ctx context.Context, r *admissionv1.AdmissionReque
 // requires an id, and no job ever has this one.
 const DryRunID = 1<<53 - 1
 
-// create decides about a submission. It allocates an id last, when nothing speaks
-// against the job.
+// create decides about a submission. It allocates an id last, once the job has passed
+// every check.
 func (a *Admission) create(
 	ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller,
 ) (*patch, error) {
@@ -186,7 +186,7 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 		return owner, nil
 	case caller.User == nil:
 		return nil, refusef(
-			"%s: %q is no user of this cluster; an administrator creates one as a User object", refusal.InvalidUser,
+			"%s: %q is not a user of this cluster; an administrator creates one as a User object", refusal.InvalidUser,
 			caller.Name,
 		)
 	}

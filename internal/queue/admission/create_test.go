@@ -184,7 +184,7 @@ func newLimitedHarness(t *testing.T) *harness {
 	h := newHarness(t, func(c *admission.Config) { c.Checker = checker{} })
 	two := int64(2000)
 	fake.Feed(h.Cluster,
-		fake.Settings(v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}),
+		fake.Settings(v1alpha1.ClusterSpec{EnforcePartLimits: "ALL", Licenses: map[string]int32{"matlab": 5}}),
 		fake.Partition("debug", func(s *v1alpha1.PartitionSpec) { s.Default = true; s.SharedPaths = []string{"/home", "/data/"} }),
 		fake.Partition("batch", func(s *v1alpha1.PartitionSpec) {
 			s.MaxTime, s.MaxNodes, s.MaxMemPerNode = 30, 3, &two
@@ -225,7 +225,11 @@ func TestRefusals(t *testing.T) {
 		change func(*v1alpha1.BatchJob)
 		want   string // "" for accepted; else a prefix
 	}{
-		"default":                  {nil, ""},
+		"default":  {nil, ""},
+		"licenses": {with(func(j *job.Job) { j.Licenses = []job.License{{Name: "matlab", Count: 5}} }), ""},
+		"more licenses in all than there are": {with(func(j *job.Job) {
+			j.Licenses = []job.License{{Name: "matlab", Count: 3}, {Name: "matlab", Count: 3}}
+		}), string(refusal.InvalidLicense)},
 		"unknown partition":        {on("nope"), string(refusal.InvalidPartition)},
 		"one unknown of two":       {on("debug", "nope"), string(refusal.InvalidPartition)},
 		"inactive":                 {on("off"), string(refusal.PartitionUnavailable)},

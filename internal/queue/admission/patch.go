@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// patch is a JSON patch (RFC 6902) in the making, with warnings for the sender. It
+// patch is a JSON patch (RFC 6902) that is being built, with warnings for the sender. It
 // contains only what changes: the object may be large.
 type patch struct {
 	ops      []op

@@ -50,7 +50,7 @@ func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionReque
 	case !hasJobLabel && a.Directory.Resolve(r.UserInfo.Username, r.UserInfo.Groups).Admin:
 		return nil, nil
 	case !hasJobLabel:
-		return nil, refusef("pods in the namespace of the user %s are made by Berth only; submit a job", owner.Name)
+		return nil, refusef("pods in the namespace of the user %s are created only by Berth; submit a job", owner.Name)
 	case owner == nil || !a.creators[r.UserInfo.Username]:
 		return nil, refusef("the label %s is for the pods of Berth's jobs", wire.LabelJobID)
 	}

@@ -77,7 +77,7 @@ func denyIf(forbidden bool) error {
 func (a *Admission) boundCancel(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
 	switch {
 	case old.Spec.Cancel != nil:
-		return refuse("a cancellation cannot be taken back")
+		return refuse("a cancellation cannot be undone")
 	case now.Spec.Cancel.By != caller.Name:
 		return refuse("spec.cancel.by is set by the cluster")
 	}
@@ -87,7 +87,7 @@ func (a *Admission) boundCancel(old, now *v1alpha1.BatchJob, caller *directory.C
 func (a *Admission) boundRequeues(old, now *v1alpha1.BatchJob, _ *directory.Caller) error {
 	switch {
 	case now.Spec.Requeues != old.Spec.Requeues+1:
-		return refuse("spec.requeues may be raised by one only")
+		return refuse("spec.requeues may only be raised by one")
 	case !a.Directory.Requeueable(&old.Spec.Job):
 		return refuse(refusal.Disabled)
 	}

@@ -161,7 +161,7 @@ func checkMetadata(old, now *v1alpha1.BatchJob, caller *directory.Caller) error 
 	before := slices.DeleteFunc(slices.Clone(old.Finalizers), isCollectors)
 	after := slices.DeleteFunc(slices.Clone(now.Finalizers), isCollectors)
 	if !slices.Equal(before, after) || len(now.Finalizers) > len(old.Finalizers) {
-		return refuse("the finalizers of a BatchJob are set by the cluster; cancel the job to be rid of it")
+		return refuse("the finalizers of a BatchJob are set by the cluster; cancel the job to remove it")
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func Live(b *v1alpha1.BatchJob) bool {
 	return false
 }
 
-// jobChange is a change of a job in the making.
+// jobChange is a change of a job in progress.
 type jobChange struct {
 	*Environment
 	b       *v1alpha1.BatchJob // a copy that is changed

@@ -46,7 +46,7 @@ func setEndTime(c *jobChange, v string) error {
 		return refusal.InvalidTime
 	}
 	seconds := end.Unix() - started.Unix() - c.b.Status.Suspended
-	minutes := int32((seconds + 59) / 60)
+	minutes := clampMinutes((seconds + 59) / 60)
 	if c.TimeLimit != job.Unlimited && minutes > c.TimeLimit && !c.Operator {
 		return refusal.AccessDenied
 	}

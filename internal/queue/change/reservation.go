@@ -68,8 +68,8 @@ var (
 const maxPast = time.Minute
 
 // Reservation makes the settings in s. isNew: the reservation is being created.
-// moved reports whether its nodes or its time have changed. After an error s is of
-// no use.
+// moved reports whether its nodes or its time have changed. After an error s must not be
+// used.
 func Reservation(
 	s *v1alpha1.ReservationSpec, set map[string]string, env *ReservationEnvironment, isNew bool,
 ) (moved bool, err error) {
@@ -81,7 +81,7 @@ func Reservation(
 	return c.moved, err
 }
 
-// reservationChange is a change of a reservation in the making.
+// reservationChange is a change of a reservation in progress.
 type reservationChange struct {
 	*ReservationEnvironment
 	s     *v1alpha1.ReservationSpec
@@ -128,7 +128,7 @@ func (c *reservationChange) run() error {
 		if !c.end.After(c.s.StartTime.Time) {
 			return errEndsTooEarly
 		}
-		c.s.Duration = int32((c.end.Unix() - c.s.StartTime.Unix() + 59) / 60)
+		c.s.Duration = clampMinutes((c.end.Unix() - c.s.StartTime.Unix() + 59) / 60)
 	}
 	if c.isNew {
 		return c.checkComplete()
@@ -235,9 +235,11 @@ func setResvDuration(c *reservationChange, key, v string) error {
 	switch {
 	case err != nil || strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-"):
 		return invalidResvDuration(strings.TrimRight(key, "+-"), v)
+	case sign(key) == '+' && (m == job.Unlimited || c.s.Duration == job.Unlimited):
+		c.s.Duration = job.Unlimited
 	case sign(key) == '+':
-		c.s.Duration += m
-	case sign(key) == '-' && m >= c.s.Duration:
+		c.s.Duration = clampMinutes(int64(c.s.Duration) + int64(m))
+	case sign(key) == '-' && (m == job.Unlimited || m >= c.s.Duration):
 		return refusal.InvalidTime
 	case sign(key) == '-':
 		c.s.Duration -= m
@@ -309,7 +311,8 @@ func setResvLicenses(c *reservationChange, _, v string) error {
 	}
 	c.s.Licenses = nil
 	for _, l := range j.Licenses {
-		if c.Licenses(l.Name) < max(l.Count, 1) {
+		// A name may occur several times; the difference cannot overflow.
+		if c.Licenses(l.Name)-c.s.Licenses[l.Name] < max(l.Count, 1) {
 			return refusal.InvalidLicense
 		}
 		if c.s.Licenses == nil {

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// maxNodes bounds the number of nodes that a reservation asks for.
+// maxNodes bounds the number of nodes that a reservation requests, in units of 1 or 1,024.
 const maxNodes = 1 << 20
 
 // setResvNodes reserves the named nodes. An empty value keeps the number of nodes,
@@ -34,7 +35,7 @@ func setResvNodeCount(c *reservationChange, _, v string) error {
 	total := int32(0)
 	for part := range strings.SplitSeq(v, ",") {
 		n, err := parseNodeCount(part)
-		if err != nil {
+		if err != nil || n > math.MaxInt32-total {
 			return malformedCount("nodecnt", v, "Invalid node count "+v)
 		}
 		total += n
@@ -59,7 +60,7 @@ func setResvTRES(c *reservationChange, _, v string) error {
 		}
 		n, err := parseNodeCount(count)
 		switch {
-		case err != nil:
+		case err != nil, name == "node" && n > math.MaxInt32-total:
 			return malformedCount("tres", v, "invalid TRES "+name+" value '"+count+"'")
 		case name == "node":
 			total += n

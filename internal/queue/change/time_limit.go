@@ -2,6 +2,7 @@ package change
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
@@ -27,6 +28,10 @@ func parseTimeLimit(v string) (l timeLimit, err error) {
 	return l, nil
 }
 
+// clampMinutes returns minutes, or the largest value of a time limit, which no partition
+// permits.
+func clampMinutes(minutes int64) int32 { return int32(min(minutes, math.MaxInt32)) }
+
 func invalidLimit(message string) error {
 	return refuseSetting(status.CodeInvalidValue, "TimeLimit", "", message)
 }
@@ -42,7 +47,7 @@ func (l timeLimit) apply(present int32) (int32, error) {
 	case present == job.Unlimited, l.minutes <= 0, l.sign == '-' && l.minutes == present:
 		return 0, invalidLimit("Invalid TimeLimit increment/decrement value")
 	case l.sign == '+':
-		return present + l.minutes, nil
+		return clampMinutes(int64(present) + int64(l.minutes)), nil
 	case l.minutes > present:
 		return 0, invalidLimit(
 			fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, present),

@@ -241,7 +241,7 @@ func named[T interface {
 	}
 	var none T
 	for _, o := range store.List() {
-		// The least of several, so that the answer is always the same one.
+		// The least of several, so that the result is always the same.
 		if strings.EqualFold(o.GetName(), name) && (found == none || o.GetName() < found.GetName()) {
 			found = o
 		}

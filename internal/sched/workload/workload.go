@@ -139,7 +139,7 @@ func (w *Controller) Run(ctx context.Context, workers int) {
 // Allowed reports whether pods of the namespace may be queued, and if not, why.
 func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 	if u := w.dir.Owner(namespace); u != nil {
-		return fmt.Sprintf("pods in the namespace of the user %s are made by Berth only; submit a job", u.Name), false
+		return fmt.Sprintf("pods in the namespace of the user %s are created only by Berth; submit a job", u.Name), false
 	}
 	if !slices.Contains(w.cluster.Parameters().WorkloadNamespaces, namespace) {
 		return fmt.Sprintf("the namespace %s is not among the workloadNamespaces of the Cluster %s", namespace,

@@ -160,7 +160,7 @@ func TestOnlyAllowedNamespaces(t *testing.T) {
 		t.Errorf("%d jobs", n)
 	}
 	want := "p: the namespace elsewhere is not among the workloadNamespaces of the Cluster berth\n" +
-		"q: pods in the namespace of the user a are made by Berth only; submit a job"
+		"q: pods in the namespace of the user a are created only by Berth; submit a job"
 	if got := b.events(); got != want {
 		t.Errorf("events\n%s\nwant\n%s", got, want)
 	}

@@ -12,6 +12,9 @@ import (
 // without nodes has its final state immediately.
 func SetOutcome(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome, at time.Time) {
 	now := metav1.NewMicroTime(at)
+	if s.State == v1alpha1.StateSuspended {
+		SetSuspended(s, false, at) // it counts the last suspension
+	}
 	s.State, s.Final = v1alpha1.StateCompleting, o.Final
 	s.Reason, s.Message = o.Reason, o.Message
 	s.EndTime = &now
@@ -45,7 +48,7 @@ func SetSuspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
 }
 
 // SetFinal sets the status of a job of which nothing runs any more: its final
-// state, or PENDING. failures counts its consecutive failed starts.
+// state, or PENDING. failures is the number of its consecutive failed starts.
 func SetFinal(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, failures int) {
 	final := s.Final
 	if s.State != v1alpha1.StateCompleting {
