@@ -93,8 +93,8 @@ func clearBacklog(ctx context.Context, bin string, l load, of sides[cleared]) er
 	return nil
 }
 
-// backlogOf starts a cluster without a scheduler, has the pods come, and
-// measures the scheduler's process.
+// backlogOf starts a cluster without a scheduler, creates the pods, and measures the
+// scheduler's process.
 func backlogOf(ctx context.Context, bin string, l load, by string) (cleared, error) {
 	work, err := os.MkdirTemp("", "berth-bench-")
 	if err != nil {

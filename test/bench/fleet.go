@@ -205,7 +205,7 @@ func (f *fleet) span() (first, last time.Time) {
 	return f.first, f.last
 }
 
-// clear takes all pods away.
+// clear deletes all pods.
 func (f *fleet) clear(ctx context.Context) error {
 	now := int64(0)
 	pods := f.client.CoreV1().Pods(fleetNamespace)
@@ -231,7 +231,7 @@ func (f *fleet) clear(ctx context.Context) error {
 	return nil
 }
 
-// each does something about every name, a few at a time.
+// each calls a function with every name, a few at a time.
 func each(names []string, do func(name string) error) error {
 	work := make(chan string, len(names))
 	for _, n := range names {

@@ -148,7 +148,7 @@ func reported(out string) values {
 	return v
 }
 
-// text is a figure as people read it.
+// text returns a figure in a readable form.
 func (v values) text(f figure) string {
 	n, ok := v[[2]string{f.benchmark, f.unit}]
 	if !ok {

@@ -301,7 +301,7 @@ func (b *podBench) allow(ctx context.Context) error {
 	return nil
 }
 
-// processOf is the process that the cluster is.
+// processOf returns the process that runs the cluster.
 func processOf(state string) (int, error) {
 	data, err := os.ReadFile(filepath.Join(state, "process.json"))
 	if err != nil {

@@ -18,7 +18,7 @@ type sides[T any] map[string][]T
 const sidesHead = "| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n"
 
 // row writes the medians of one figure and their ratio, which is above 1 where
-// Berth is better: more of what there should be more of, else less.
+// Berth is better, whether a higher or a lower value is.
 func (s sides[T]) row(t *strings.Builder, what, format, goal string, more bool, f func(T) float64) {
 	ours, theirs := middle(s[wire.SchedulerName], f), middle(s[corev1.DefaultSchedulerName], f)
 	ratio := ours / theirs

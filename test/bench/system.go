@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// system is something that takes Slurm's commands.
+// system is a scheduler with Slurm's commands.
 type system struct {
 	name string
 	bin  string // directory of its commands

@@ -58,7 +58,7 @@ func cell(s samples) string {
 	return fmt.Sprintf("%s (%s to %s)", short(s.median()), short(slices.Min(s)), short(slices.Max(s)))
 }
 
-// short writes a duration in the unit people think in.
+// short formats a duration in the customary unit.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:

@@ -121,7 +121,7 @@ func (r *rig) manyAgain(t *target) (float64, error) {
 	})
 }
 
-// settled waits until a number that should become zero is, or for a while.
+// settled waits until a number is zero, but only for a while.
 func settled(f func() int) (n int) {
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if n = f(); n <= 0 {

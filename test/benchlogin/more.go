@@ -168,7 +168,7 @@ func (r *rig) stream(t *target) (float64, error) {
 	return bulkSize / 1e6 / time.Since(began).Seconds(), nil
 }
 
-// smallFiles is how many files a second rsync brings over.
+// smallFiles returns how many files per second rsync copies.
 func (r *rig) smallFiles(t *target) (float64, error) {
 	const files = 2000
 	from := r.dir + "/small"

@@ -152,7 +152,7 @@ func (r *rig) table() (string, error) {
 	return out.String(), failed
 }
 
-// measure takes a row's turns.
+// measure runs the alternating measurements of a row.
 func (r *rig) measure(w *row) (string, error) {
 	of := r.targets
 	if w.alone {

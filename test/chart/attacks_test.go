@@ -49,8 +49,7 @@ func (a *attacker) do(verb, path, body string) (string, error) {
 
 const bobsJobs = "/apis/berth.hpc/v1alpha1/namespaces/user-bob/batchjobs"
 
-// forged is a job of bob's with more in its spec and its batch than is his to
-// say.
+// forged returns a job of bob's with fields that he may not set.
 func forged(name, spec, batch string) string {
 	return fmt.Sprintf(`{"apiVersion":"berth.hpc/v1alpha1","kind":"BatchJob","metadata":{"name":"j-%s"},"spec":{%s"job":{"name":"x","hold":"user","batch":{"workDir":"/home/bob"%s}}}}`, name, spec, batch)
 }
@@ -59,7 +58,7 @@ func forged(name, spec, batch string) string {
 // has installed.
 func TestAttackers(t *testing.T) {
 	p := startPlain(t)
-	// A new cluster has alice for its administrator.
+	// Alice is the administrator of a new cluster.
 	values := append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=cluster.maxJobCount=40", "--set=jobs.allowImages={site/*}"}, ephemeral...)
 	if said, err := p.install("install", values...); err != nil {
 		t.Fatal(err, said)

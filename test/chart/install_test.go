@@ -109,7 +109,7 @@ func TestInstall(t *testing.T) {
 	}
 	s.stop()
 
-	// As docs/admin/install.md has it, certificates are renewed.
+	// Certificates are renewed as docs/admin/install.md describes.
 	p.must(http.MethodDelete, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", "")
 	s = p.startScheduler()
 	p.submit("bob")
@@ -119,7 +119,7 @@ func TestInstall(t *testing.T) {
 	s.stop()
 
 	p.uninstall()
-	// Who removes all of Berth finds users' bindings by the label of the CRDs.
+	// An administrator who removes Berth finds users' bindings by the label of the CRDs.
 	if left := p.must(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=app.kubernetes.io%2Fname%3Dberth", ""); !strings.Contains(left, `"berth-queue-alice"`) {
 		t.Errorf("bindings with the label: %s", left)
 	}

@@ -23,7 +23,7 @@ import (
 // patience is the timeout of every wait for a condition.
 const patience = time.Minute
 
-// plain is a Kubernetes without anything of Berth, and without nodes.
+// plain is a Kubernetes cluster without Berth and without nodes.
 type plain struct {
 	t          *testing.T
 	kubeconfig string
@@ -76,7 +76,7 @@ func (p *plain) install(verb string, args ...string) (string, error) {
 	return p.helm(append([]string{verb, "berth", chartDir}, args...)...)
 }
 
-// raw makes one request and returns the answer.
+// raw sends one request and returns the response.
 func (p *plain) raw(verb, path, body string) (string, error) {
 	p.t.Helper()
 	// RequestURI, and not AbsPath, which would escape a query.

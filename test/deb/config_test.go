@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestGoreleaserTakesTheFile has goreleaser's own reader look at goreleaser.yaml,
-// and at files with mistakes that it must not overlook.
+// TestGoreleaserTakesTheFile checks goreleaser.yaml with goreleaser's own parser, and
+// files with mistakes, which it must report.
 func TestGoreleaserTakesTheFile(t *testing.T) {
 	data, err := os.ReadFile("../../goreleaser.yaml")
 	if err != nil {

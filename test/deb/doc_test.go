@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestReleaseHasEveryProgram: what is a program of its own is built for a
+// TestReleaseHasEveryProgram: every separate program is built for a
 // release. The rest are commands of the multi-call binary.
 func TestReleaseHasEveryProgram(t *testing.T) {
 	data, err := os.ReadFile("../../goreleaser.yaml")

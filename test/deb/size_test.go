@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSizes holds the programs to what an image of each may take. They are as
-// make build leaves them, without symbols.
+// TestSizes compares the sizes of the programs, which make build leaves without symbols,
+// with the maximum in the image of each.
 func TestSizes(t *testing.T) {
 	const mb = 1 << 20
 	for _, image := range []struct {

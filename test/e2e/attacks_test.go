@@ -213,7 +213,7 @@ func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
 	}
 }
 
-// agents: only the job's own agents are taken by its agents.
+// agents: a job's agents accept only each other.
 func (s *shared) agents(t *testing.T, admin *caller, job string) {
 	var b struct {
 		Status struct {

@@ -112,7 +112,7 @@ func upgradable(t *testing.T, rc *rest.Config) *caller {
 	return &caller{h, rc.Host}
 }
 
-// admit has Kubernetes let them write BatchJobs of alice's, as a careless
+// admit grants them Kubernetes' permission to write BatchJobs of alice's, as a careless
 // administrator might, so that Berth's own admission decides.
 func (w *walk) admit(t *testing.T, list ...account) {
 	t.Helper()

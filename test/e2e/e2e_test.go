@@ -210,7 +210,7 @@ func TestPolicies(t *testing.T) {
 	start(t, "--slurm-conf", "testdata/policy/slurm.conf").inTurn(t, "testdata/policy")
 }
 
-// TestReservations has scripts that count on which nodes are free.
+// TestReservations has scripts that depend on which nodes are free.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").inTurn(t, "testdata/reservations")
@@ -240,7 +240,7 @@ func TestSite(t *testing.T) {
 	start(t, "--slurm-conf", file).scripts(t, "testdata/site", "SITE="+dir)
 }
 
-// TestNodeDown has a node go that several jobs are on.
+// TestNodeDown loses a node on which several jobs run.
 func TestNodeDown(t *testing.T) {
 	t.Parallel()
 	start(t, "--nodes", "2", "--cpus", "4").inTurn(t, "testdata/down")

@@ -144,7 +144,7 @@ func (s *shared) floodOfBytes(t *testing.T) {
 	s.run(t, s.bob, "scancel", "-n", "flood")
 }
 
-// restart ends the cluster in good order and starts it again.
+// restart stops the cluster cleanly and starts it again.
 func (s *shared) restart(t *testing.T) {
 	t.Helper()
 	d := &database{s.cluster, t, "", ""}

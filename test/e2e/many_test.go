@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCancelMany: many jobs that wait are cancelled by one call, at once, and
-// stay so when everything dies in the next moment.
+// TestCancelMany: many pending jobs are cancelled by one call, at once, and remain
+// cancelled if every process is killed immediately afterwards.
 func TestCancelMany(t *testing.T) {
 	t.Parallel()
 	d := &database{start(t, "--nodes", "1", "--cpus", "1"), t, "", ""}
@@ -54,7 +54,7 @@ func TestCancelMany(t *testing.T) {
 	}
 }
 
-// kill ends the cluster's process without a word.
+// kill kills the cluster's process.
 func (d *database) kill() {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.state, "process.json"))

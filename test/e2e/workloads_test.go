@@ -110,7 +110,7 @@ func (n *native) queue(rows ...string) {
 	})
 }
 
-// podSpec wants cpus CPUs and runs a command.
+// podSpec requests cpus CPUs and runs a command.
 func podSpec(cpus string, command ...string) corev1.PodSpec {
 	return corev1.PodSpec{
 		SchedulerName: wire.SchedulerName, TerminationGracePeriodSeconds: new(int64),
@@ -152,7 +152,7 @@ func (n *native) phases(name string) string {
 	return fmt.Sprintf("%d run, %d wait", running, pending)
 }
 
-// TestWorkloads has pods queue that no command of ours submitted.
+// TestWorkloads queues pods that no command of ours submitted.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	n := newNative(t)
@@ -262,8 +262,8 @@ func podsQueue(n *native) {
 }
 
 // controllersQueue: pods that a Deployment and a JobSet make are a job each;
-// those of a LeaderWorkerSet's group are one. Its controller is not here: the
-// pods have the labels that it gives them.
+// those of a LeaderWorkerSet's group are one. Its controller is not installed here: the
+// pods have the labels that it would give them.
 func controllersQueue(n *native) {
 	labels := map[string]string{"app": "web"}
 	two := int32(2)

@@ -107,7 +107,7 @@ func podPerJob(ctx context.Context, api client.Client, want bool) error {
 	return nil
 }
 
-// many are objects of one kind, in a namespace, that come to an end.
+// many are objects of one kind in a namespace, each of which ends.
 type many struct {
 	api       client.WithWatch
 	namespace string
@@ -115,7 +115,7 @@ type many struct {
 	over      func(client.Object) bool
 }
 
-// run submits n and returns when as many have come to their end.
+// run submits n and returns when as many have ended.
 func (m *many) run(ctx context.Context, n int, submit func(context.Context, int) error) error {
 	if err := m.api.List(ctx, m.list, client.InNamespace(m.namespace)); err != nil {
 		return err

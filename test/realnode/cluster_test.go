@@ -46,7 +46,7 @@ done`)
 	}
 }
 
-// testTerminal runs a shell on a node, on a terminal of one's own.
+// testTerminal runs a shell on a node, on a terminal of its own.
 func testTerminal(t *testing.T, ctx context.Context, s *Site) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Bin, "srun"), "-N1", "-n1", "-t5", "--pty", "sh")
 	cmd.Dir = user.Home()

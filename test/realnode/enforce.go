@@ -72,7 +72,7 @@ func allTrue[K comparable](m map[K]bool) bool {
 	return true
 }
 
-// err is why the policies of this moment are not kept, if they are not.
+// err returns why the present policies are not enforced; nil: they are.
 func (e *enforcer) err() error {
 	if failed := e.failed.Load(); failed != nil {
 		return *failed
@@ -195,7 +195,7 @@ func readNote(file string) (note, bool) {
 	}, true
 }
 
-// apply has the node's kernel take the rules.
+// apply installs the rules in the node's kernel.
 func (n *node) apply(ctx context.Context, rules string) error {
 	cmd := exec.CommandContext(ctx, "nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", n.cmd.Process.Pid), "nft", "-f",
 		"-")

@@ -124,8 +124,8 @@ const (
 	ShellPartition = "shell"
 	// ReadOnlyPartition gives jobs a root file system that they cannot write to.
 	ReadOnlyPartition = "readonly"
-	// StrictPartition takes homes from a claim of the user's namespace, as
-	// namespaces want that enforce the restricted standard.
+	// StrictPartition takes homes from a claim of the user's namespace, as namespaces
+	// that enforce the restricted standard require.
 	StrictPartition = "strict"
 	// homeClaim is that claim.
 	homeClaim = "home"
@@ -236,8 +236,8 @@ func (s *Site) waitAnswers(ctx context.Context) error {
 	return nil
 }
 
-// KillScheduler kills the pod that leads as a crash of its node would, without
-// a last word; its Deployment makes another.
+// KillScheduler kills the leading pod as a crash of its node would, without a graceful
+// stop; its Deployment creates another.
 func (s *Site) KillScheduler(ctx context.Context) error {
 	now := int64(0)
 	return s.Client.CoreV1().Pods(wire.SystemNamespace).DeleteCollection(ctx,

@@ -13,8 +13,8 @@ import (
 // libraryPath finds the paths in what ldd(1) says.
 var libraryPath = regexp.MustCompile(`(?m)(/\S+) \(0x`)
 
-// libraries are the machine's that a program is linked with: those of a release
-// are static, what make build leaves may not be.
+// libraries returns the machine's libraries that a program is linked with: the programs
+// of a release are static, but those that make build leaves may not be.
 func libraries(ctx context.Context, program string) ([]images.File, error) {
 	out, err := exec.CommandContext(ctx, "ldd", program).Output()
 	if err != nil {

@@ -42,9 +42,9 @@ type Options struct {
 }
 
 // Open starts the control plane and the nodes and returns when all nodes are
-// ready. It may be called once, in a program started by Run. A start of the
-// nodes that does not come to an end is tried a second time. With an error
-// the Site may still be there, for Dump.
+// ready. It may be called once, in a program started by Run. If the
+// nodes do not start in time, Open tries once more. It may return a Site with an
+// error, for Dump.
 func Open(ctx context.Context, o Options) (*Site, error) {
 	s := &Site{Dir: os.Getenv(dirVariable), build: o.Bin, users: o.Users}
 	s.Bin = filepath.Join(s.Dir, "bin")

@@ -153,7 +153,7 @@ func (a *admin) answers(t *testing.T) {
 	}
 }
 
-// job runs a job to its good end.
+// job runs a job, which must succeed.
 func (a *admin) job(t *testing.T) {
 	t.Helper()
 	a.last = submit(t, a.ctx, a.site, "-o", "/dev/null", "--wrap", "true")
@@ -217,8 +217,7 @@ func (a *admin) certificates(t *testing.T, p page) {
 	a.job(t)
 }
 
-// across has a job run and another wait while commands are run, one after the
-// other.
+// across runs commands, one after the other, while a job runs and another waits.
 func (a *admin) across(t *testing.T, commands ...string) {
 	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
 	goes := submit(t, a.ctx, a.site, "-o", "goes-%j.out", "--wrap", "echo started; until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done")
@@ -234,7 +233,7 @@ func (a *admin) across(t *testing.T, commands ...string) {
 	a.job(t)
 }
 
-// release lets a held job go, to its good end.
+// release releases a held job, which must succeed.
 func (a *admin) release(t *testing.T, id string) {
 	t.Helper()
 	if _, err := a.site.As(a.ctx, user, user.Home(), "scontrol", "release", id); err != nil {

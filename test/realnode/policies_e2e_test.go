@@ -100,8 +100,7 @@ func startHouse(t *testing.T, ctx context.Context, s *Site) (id, address string)
 	return id, strings.TrimSpace(address)
 }
 
-// addOwnPodsOnly has the user's jobs be reached as the example of a policy
-// wants it, in all tests.
+// addOwnPodsOnly applies the example of a policy to the user's jobs in all tests.
 func addOwnPodsOnly(t *testing.T, ctx context.Context, s *Site) {
 	t.Helper()
 	b, err := os.ReadFile("../../examples/own-pods-only.yaml")

@@ -35,7 +35,7 @@ type tools struct {
 }
 
 // pagesVariable, when set, has the test follow the administrators' pages, which
-// takes kubectl.
+// requires kubectl.
 const pagesVariable = "BERTH_E2E_PAGES"
 
 // prepare installs packages and fills the cache.

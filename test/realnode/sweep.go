@@ -33,7 +33,7 @@ func claim() (dir string, lock *os.File, err error) {
 	return dir, lock, os.Rename(lock.Name(), filepath.Join(dir, lockName))
 }
 
-// sweep removes what earlier runs left that were killed before they could.
+// sweep removes what earlier runs left because they were killed.
 func sweep() error {
 	locks, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName))
 	if err != nil {
