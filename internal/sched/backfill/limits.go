@@ -21,11 +21,11 @@ func (l *Limit) minUsage(j *Job) int64 {
 		}
 		fallthrough
 	case QuantityCPUs:
-		return max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask()))
+		return j.minTotalCPUs(nodes)
 	case QuantityNodes:
 		return nodes
 	case QuantityMemory:
-		return max(j.MemPerNode*nodes, j.MemPerCPU*max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask())))
+		return max(j.MemPerNode*nodes, j.MemPerCPU*j.minTotalCPUs(nodes))
 	case QuantityGRES:
 		each := l.count(j.GRES) * nodes
 		if all := l.count(j.GRESTotal); all > 0 {
@@ -34,6 +34,15 @@ func (l *Limit) minUsage(j *Job) int64 {
 		return each + l.count(j.GRESPerTask)*int64(j.tasksWanted(int(nodes)))
 	}
 	return 1
+}
+
+// minTotalCPUs returns the minimum number of CPUs of the job on that many nodes.
+func (j *Job) minTotalCPUs(nodes int64) int64 {
+	cpus := int64(j.leastCPUs()) * nodes
+	if j.Overcommit {
+		return cpus // the tasks share CPUs
+	}
+	return max(cpus, int64(j.Tasks*j.perTask()))
 }
 
 // count returns the number of units in list to which the limit applies.

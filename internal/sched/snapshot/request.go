@@ -98,11 +98,16 @@ func setLayout(out *backfill.Job, shape *job.Shape, pl *job.Placement) {
 	}
 }
 
-// licenses returns the licenses that the job requests or holds.
+// licenses returns the licenses that the job requests or holds, one entry for each name.
 func licenses(j *job.Job) []backfill.License {
 	out := make([]backfill.License, 0, len(j.Licenses))
 	for _, l := range j.Licenses {
-		out = append(out, backfill.License{Name: l.Name, Total: int64(max(1, l.Count))})
+		total := int64(max(1, l.Count))
+		if i := slices.IndexFunc(out, func(o backfill.License) bool { return o.Name == l.Name }); i >= 0 {
+			out[i].Total += total
+			continue
+		}
+		out = append(out, backfill.License{Name: l.Name, Total: total})
 	}
 	return out
 }
