@@ -30,9 +30,15 @@ func wholeMemory(s *job.Shape) {
 	}
 }
 
-// runAs resolves --gid on the submitting host. The cluster resolves --uid.
+// runAs checks --uid and --gid, which only root may use (sbatch does so while it parses
+// them). The cluster resolves the user, and the submitting host the group.
 func runAs(in *Input, p *option.Parsed) error {
 	c := &p.Client
+	for _, o := range []struct{ name, value string }{{"uid", c.AsUser}, {"gid", c.AsGroup}} {
+		if o.value != "" && in.UID != 0 {
+			return slurmerr.Newf(slurmerr.BadValue, "--%s only permitted by root user", o.name)
+		}
+	}
 	if !p.Has("gid") {
 		return nil
 	}

@@ -20,7 +20,12 @@ type machineFile struct {
 // publish writes the kubeconfig of u where commands find it by uid. Of several clusters
 // on a machine the last one started is found. As another user than root it does nothing
 // if the machine has no runtime directory for the user.
+//
+// A plain cluster is not found: the commands could do nothing there.
 func (k *cluster) publish(u Account, data []byte) error {
+	if k.Plain {
+		return nil
+	}
 	paths := wire.MachineKubeconfigs(int(u.UID))
 	path := paths[0]
 	if os.Geteuid() == 0 {

@@ -31,3 +31,15 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestPlainClustersAreNotFound: commands find no cluster in which there is no Berth.
+func TestPlainClustersAreNotFound(t *testing.T) {
+	k := &cluster{Config: Config{Plain: true}}
+	nobody := Account{Name: "berth-test", UID: 4294967, GID: 4294967}
+	if err := k.publish(nobody, []byte("kubeconfig")); err != nil {
+		t.Fatal(err)
+	}
+	if len(k.machine) > 0 {
+		t.Errorf("the kubeconfig of a plain cluster is in %s", k.machine[0].path)
+	}
+}

@@ -68,7 +68,7 @@ func newWalk(t *testing.T) *walk {
 	s := newShared(t, func(t *testing.T) account { carol = newAccount(t, "carol"); return carol },
 		func(t *testing.T) account { opal = newAccount(t, "opal"); return opal })
 	for _, args := range [][]string{
-		{"add", "account", "physics"}, {"add", "user", s.alice.name, "account=physics"}, {"add", "user", carol.name, "account=physics"},
+		{"add", "account", "physics"}, {"add", "account", "chemistry"}, {"add", "user", s.alice.name, "account=physics"}, {"add", "user", carol.name, "account=physics"},
 		{"add", "coordinator", "account=physics", "names=" + carol.name},
 		{"modify", "user", opal.name, "set", "adminlevel=operator"},
 	} {

@@ -87,7 +87,7 @@ var probes = map[string]probe{
 	"account update": change(func(*walk) object { return object{"account": object{"name": "new"}} }),
 	"user read":      get("/associations"),
 	"user update": func(t *testing.T, w *walk, c *party) answer {
-		return change(func(w *walk) object { return userOf(t, w, object{"accounts": []string{"physics"}}) })(t, w, c)
+		return change(func(w *walk) object { return userOf(t, w, object{"accounts": []string{"chemistry"}}) })(t, w, c)
 	},
 	"user level": func(t *testing.T, w *walk, c *party) answer {
 		return change(func(w *walk) object { return userOf(t, w, object{"adminLevel": "Operator"}) })(t, w, c)
