@@ -320,10 +320,7 @@ func bash(t *testing.T, s *site) *console {
 		"PS1= PS2=; bind 'set enable-bracketed-paste off'; bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'\n"+
 			show+commandsAs(
 			"bash",
-		)+". "+filepath.Join(
-			s.dir,
-			"scripts/berth.bash",
-		)+"; printf 'rea%s\\n' dy\n",
+		)+". "+filepath.Join(s.dir, "scripts/berth.bash")+"; printf 'rea%s\\n' dy\n",
 	)
 	c := open(t, s, path, "--noprofile", "--rcfile", filepath.Join(s.dir, "bashrc"), "-i")
 	c.until(regexp.MustCompile("ready"))

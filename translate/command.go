@@ -55,7 +55,7 @@ func (c *Call) parseComponent(in *Input, args []string) error {
 	if err := p.ResolveTimes(in.Now); err != nil {
 		return err
 	}
-	if err := runAs(in, p); err != nil {
+	if err := resolveGroup(in, p); err != nil {
 		return err
 	}
 	next, err := p.NextComponent()

@@ -10,7 +10,7 @@ import (
 // complete reads files with node names and checks options against each other, as
 // sbatch does before it contacts the controller.
 func complete(in *Input, p *option.Parsed) error {
-	if err := runAs(in, p); err != nil {
+	if err := resolveGroup(in, p); err != nil {
 		return err
 	}
 	if err := p.ReadNodes(in.ReadFile); err != nil {
@@ -30,21 +30,14 @@ func wholeMemory(s *job.Shape) {
 	}
 }
 
-// runAs checks --uid and --gid, which only root may use (sbatch does so while it parses
-// them). The cluster resolves the user, and the submitting host the group.
-func runAs(in *Input, p *option.Parsed) error {
-	c := &p.Client
-	for _, o := range []struct{ name, value string }{{"uid", c.AsUser}, {"gid", c.AsGroup}} {
-		if o.value != "" && in.UID != 0 {
-			return slurmerr.Newf(slurmerr.BadValue, "--%s only permitted by root user", o.name)
-		}
-	}
+// resolveGroup resolves --gid on the submitting host. The cluster resolves --uid.
+func resolveGroup(in *Input, p *option.Parsed) error {
 	if !p.Has("gid") {
 		return nil
 	}
 	if in.Group != nil {
-		if name, gid, ok := in.Group(c.AsGroup); ok {
-			c.GID, p.Job.Batch.Group = &gid, &job.Group{Name: name, GID: gid}
+		if name, gid, ok := in.Group(p.Client.AsGroup); ok {
+			p.Client.GID, p.Job.Batch.Group = &gid, &job.Group{Name: name, GID: gid}
 			return nil
 		}
 	}

@@ -160,9 +160,7 @@ func churn(r *rand.Rand, c *cluster) {
 			Partition: "main",
 			State:     states[r.IntN(len(states))],
 			Reason:    "Priority",
-			Start: now + int64(
-				r.IntN(9000),
-			) - 4000,
+			Start:     now + int64(r.IntN(9000)) - 4000,
 			TimeLimit: int32(r.IntN(400)) - 1,
 			Nodes:     1,
 			CPUs:      int32(r.IntN(100)),

@@ -76,7 +76,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 // first.
 func (o *Options) parse(args []string) ([]*option.Parsed, error) {
 	segments, command := translate.Segments(option.Salloc, args)
-	first, err := option.Parse(option.Salloc, segments[0], o.p.Environ())
+	first, err := option.ParseAs(o.p.UID, option.Salloc, segments[0], o.p.Environ())
 	if err != nil || first.Client.OnlyPrints() {
 		return []*option.Parsed{first}, err
 	}

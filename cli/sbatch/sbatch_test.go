@@ -128,12 +128,7 @@ func TestSubmit(t *testing.T) {
 }
 
 func TestDirectoryAsScript(t *testing.T) {
-	if _, talk, code := call(
-		&cluster{},
-		"",
-		nil,
-		"dir",
-	); talk != "sbatch: error: Batch script is empty!\n" ||
+	if _, talk, code := call(&cluster{}, "", nil, "dir"); talk != "sbatch: error: Batch script is empty!\n" ||
 		code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
@@ -244,14 +239,7 @@ func TestForOthersAndElsewhere(t *testing.T) {
 		c.got.Namespace != "user-bob" {
 		t.Errorf("%q %q %d %+v", out, talk, code, c.got)
 	}
-	if out, _, _ := call(
-		c,
-		"",
-		nil,
-		"--parsable",
-		"--clusters=ref",
-		"job.sh",
-	); out != "7;ref\n" ||
+	if out, _, _ := call(c, "", nil, "--parsable", "--clusters=ref", "job.sh"); out != "7;ref\n" ||
 		c.got.Namespace != "" {
 		t.Errorf("%q", out)
 	}
@@ -331,13 +319,7 @@ func TestVerbose(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	c := &cluster{rows: [][]status.Job{{{State: "RUNNING"}}, {{State: "FAILED", ExitCode: 3}}}}
-	if out, talk, code := call(
-		c,
-		"",
-		nil,
-		"-W",
-		"job.sh",
-	); code != 3 || talk != "" ||
+	if out, talk, code := call(c, "", nil, "-W", "job.sh"); code != 3 || talk != "" ||
 		out != "Submitted batch job 7\n" {
 		t.Errorf("%q %q %d", out, talk, code)
 	}

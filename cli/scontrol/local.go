@@ -3,18 +3,17 @@ package scontrol
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -192,17 +191,9 @@ func write(ctx context.Context, o *Options, args []string) error {
 		return err
 	}
 	if err := os.WriteFile(file, script, 0o666); err != nil {
-		return plain("failed to open file `%s`: %s", format.Escape(file), unopened(err))
+		return plain("failed to open file `%s`: %s", format.Escape(file), strerror.Text(err))
 	}
 	return o.p.Print("batch script for job " + format.Escape(id) + " written to " + file + "\n")
-}
-
-// unopened is the system's word for why a file was not opened.
-func unopened(err error) string {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return systemError(int(errno))
-	}
-	return err.Error()
 }
 
 // errnumstr prints the text of an error number.
@@ -211,16 +202,7 @@ func errnumstr(_ context.Context, o *Options, args []string) error {
 	if err != nil {
 		return plain("numeric arguments required for keyword:errnumstr")
 	}
-	return o.p.Print(cmp.Or(slurmerr.Numbered(n), systemError(n)) + "\n")
-}
-
-// systemError is the text of an error of the system, as strerror(3) has it.
-func systemError(n int) string {
-	text := syscall.Errno(max(0, n)).Error()
-	if n <= 0 || strings.HasPrefix(text, "errno ") {
-		return fmt.Sprintf("Unknown error %d", n)
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
+	return o.p.Print(cmp.Or(slurmerr.Number(n).Text(), strerror.Number(n)) + "\n")
 }
 
 // completing lists the jobs that are ending.

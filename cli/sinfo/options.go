@@ -119,14 +119,12 @@ func (o *Options) completeLayout(v *option.Values) error {
 	var bad []string
 	if names {
 		o.layout, bad = format.ParseNodeNames(v.Get("Format"))
-		for _, b := range bad {
-			fmt.Fprintf(o.p.Err, "sinfo: error: Invalid job format specification: %s\n", format.Escape(string(b)))
-		}
+		fmt.Fprint(o.p.Err, format.InvalidColumns("sinfo", bad))
 		return nil
 	}
 	o.layout, bad = format.ParseNodeLetters(text)
 	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", b)
+		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", format.Escape(b))
 	}
 	return nil
 }

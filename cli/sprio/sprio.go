@@ -173,9 +173,7 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 		text = o.job + cmp.Or(o.factors, format.PriorityFactors(list))
 	}
 	layout, bad := format.ParseLetters(format.PriorityColumns, text)
-	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", format.Escape(string(b)))
-	}
+	fmt.Fprint(o.p.Err, format.InvalidColumns("sprio", bad))
 	// Text that is not a field is removed from the line.
 	layout = slices.DeleteFunc(
 		layout,

@@ -117,9 +117,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	} else {
 		o.layout, bad = format.ParseLetters(format.JobColumns, text)
 	}
-	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job format specification: %s\n", format.Escape(string(b)))
-	}
+	fmt.Fprint(o.p.Err, format.InvalidColumns("squeue", bad))
 	o.named = o.named || o.layout.Has("Cluster")
 	return nil
 }

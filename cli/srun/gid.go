@@ -8,11 +8,8 @@ import (
 // checkGID returns an error if --gid is given for a step of an existing job, which runs
 // with the job's group.
 func (o *Options) checkGID(p *option.Parsed) error {
-	switch {
-	case !p.Has("gid") || p.Step.JobID == 0:
+	if !p.Has("gid") || p.Step.JobID == 0 {
 		return nil
-	case o.p.UID != 0:
-		return slurmerr.New(slurmerr.BadValue, "--gid only permitted by root user")
 	}
 	if _, _, ok := o.p.Group(p.Client.AsGroup); !ok {
 		return slurmerr.New(slurmerr.BadValue, "Invalid --gid specification")

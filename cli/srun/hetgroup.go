@@ -79,7 +79,7 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 
 // read parses the parts of the command line, each based on the one before it.
 func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
-	first, err := option.Parse(option.Srun, segments[0], environ)
+	first, err := option.ParseAs(o.p.UID, option.Srun, segments[0], environ)
 	all := []*option.Parsed{first}
 	if err != nil || first.Client.OnlyPrints() {
 		return all, err

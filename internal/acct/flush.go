@@ -146,7 +146,9 @@ func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []store.Entry {
 
 // records returns the records of a job with the row.
 func (r *Recorder) records(b *v1alpha1.BatchJob, row *status.Job) []status.Record {
-	return record.OfJob(b, row, ClusterName(r.Cluster.Parameters()), r.Users)
+	return record.OfJob(b, row, record.Cluster{
+		Name: ClusterName(r.Cluster.Parameters()), Users: r.Users, Billing: r.Billing,
+	})
 }
 
 // release marks finished jobs as stored, and calls Released for them.

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Several nodes that appear together are one event of the cluster: each would
-// list all of its nodes.
-func TestNodesThatAppearTogetherAreOneEventOfTheCluster(t *testing.T) {
+// Several nodes that are added at once are one event of the cluster, because such an
+// event lists all of its nodes.
+func TestNodesAddedAtOnceAreOneEventOfTheCluster(t *testing.T) {
 	r := acct.NewRecorder(acct.Config{Cluster: fake.Cluster(interceptor.Funcs{}), Row: row, Now: time.Now,
 		NodeNames: func([]*corev1.Node) map[string]string { return map[string]string{"a.example": "a"} }})
 	got := r.CompleteEvents(

@@ -12,7 +12,7 @@ import (
 
 // Two goroutines may change a job at once, so that the recorder is notified of
 // the older version last. It stores the newer one.
-func TestAnOlderVersionComesLast(t *testing.T) {
+func TestOlderVersionOfAJobIsNotifiedLast(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	finished := batchJob(7, v1alpha1.StateCompleted)
 	c.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) {

@@ -21,37 +21,38 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// survives has a Recorder write a job, then brings trouble over its database:
-// the next job is listed and kept meanwhile, with one line that says why, and
-// stored when the trouble has gone, by itself.
-func survives(t *testing.T, address string, trouble, gone func()) {
+// survives checks that a Recorder survives a failure of its database, which fail causes
+// and repair ends: a job that ends meanwhile is listed and is not counted as stored, the error has
+// one line, and the job is stored after the repair.
+func survives(t *testing.T, address string, fail, repair func()) {
 	t.Helper()
 	c := fake.Cluster(interceptor.Funcs{})
 	r, _ := recorder(t, c, address)
 	first := batchJob(1, v1alpha1.StateCompleted)
 	fake.Feed(c, first)
 	eventually(t, "the first record", func() bool { return r.Stored(first) })
-	trouble()
+	fail()
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
+	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
-		t.Error("a record is said to be stored that is not")
+		t.Error("a job counts as stored that is not")
 	}
 	if err := r.Err(); strings.Contains(err.Error(), "\n") {
-		t.Errorf("more than a line: %v", err)
+		t.Errorf("the error has several lines: %v", err)
 	}
 	list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}})
 	if err != nil || len(list) != 1 {
-		t.Errorf("the job that waits to be stored: %d listed, %v", len(list), err)
+		t.Errorf("%d jobs are listed, error %v; want the one that is not stored yet", len(list), err)
 	}
-	gone()
+	repair()
 	eventually(t, "the second record", func() bool { return r.Stored(second) })
-	all(t, c, address)
+	checkAllStored(t, c, address)
 }
 
-// all wants both jobs in the database, as another process reads it.
-func all(t *testing.T, c *control.Cluster, address string) {
+// checkAllStored waits until the database, as another process reads it, has a record of
+// each job.
+func checkAllStored(t *testing.T, c *control.Cluster, address string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), address)
 	if err != nil {
@@ -64,9 +65,9 @@ func all(t *testing.T, c *control.Cluster, address string) {
 }
 
 func TestFileRemoved(t *testing.T) {
-	for name, take := range map[string]func(path string) error{
+	for name, remove := range map[string]func(path string) error{
 		"the file": os.Remove,
-		"all of it": func(path string) error {
+		"the file and its logs": func(path string) error {
 			return errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm"))
 		},
 		"replaced by an empty one": func(path string) error {
@@ -80,17 +81,17 @@ func TestFileRemoved(t *testing.T) {
 			first, second := batchJob(1, v1alpha1.StateCompleted), batchJob(2, v1alpha1.StateCompleted)
 			fake.Feed(c, first)
 			eventually(t, "the first record", func() bool { return r.Stored(first) })
-			if err := take(path); err != nil {
+			if err := remove(path); err != nil {
 				t.Fatal(err)
 			}
 			fake.Feed(c, second)
 			eventually(t, "the second record", func() bool { return r.Stored(second) && r.Stored(first) })
-			all(t, c, path) // the first one was in the queue still
+			checkAllStored(t, c, path) // the first job was still in the queue
 		})
 	}
 }
 
-func TestDirectoryGoneAndBack(t *testing.T) {
+func TestDirectoryMovedAwayAndBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "volume")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -105,8 +106,9 @@ func TestDirectoryGoneAndBack(t *testing.T) {
 	survives(t, filepath.Join(dir, "a.db"), rename(dir, dir+".away"), rename(dir+".away", dir))
 }
 
-// mount makes a small file system; the test is skipped where that is forbidden.
-func mount(t *testing.T) (dir string, again func(options string)) {
+// mount mounts a small file system and returns a function that mounts it again with other
+// options. It skips the test where mounting is forbidden.
+func mount(t *testing.T) (dir string, remount func(options string)) {
 	t.Helper()
 	dir = t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", dir).CombinedOutput(); err != nil {
@@ -141,7 +143,7 @@ func TestFullFileSystem(t *testing.T) {
 }
 
 func TestReadOnlyFileSystem(t *testing.T) {
-	dir, again := mount(t)
+	dir, remount := mount(t)
 	path := filepath.Join(dir, "a.db")
 	c := fake.Cluster(interceptor.Funcs{})
 	r, stop := recorder(t, c, path)
@@ -149,20 +151,21 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	fake.Feed(c, first)
 	eventually(t, "the first record", func() bool { return r.Stored(first) })
 	stop()
-	again("ro") // nothing may be open for writing
+	remount("ro") // the recorder has stopped: no file may be open for writing
 	c = fake.Cluster(interceptor.Funcs{})
 	r, _ = recorder(t, c, path)
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
+	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
-		t.Error("it is said to be stored")
+		t.Error("a job counts as stored that is not")
 	}
-	again("rw")
+	remount("rw")
 	eventually(t, "the second record", func() bool { return r.Stored(second) })
 }
 
-// sqlOf runs statements on the database, as another program would.
+// sqlOf returns a connection to the database, as another program has one, and a function
+// that executes a statement on it.
 func sqlOf(t *testing.T, driver, address string) (*sql.Conn, func(statement string)) {
 	t.Helper()
 	db, err := sql.Open(driver, address)
@@ -223,9 +226,9 @@ func TestPostgresReadOnly(t *testing.T) {
 	})
 }
 
-// The tables are dropped, as by a restore of a database from before Berth: the jobs in
-// the queue are written again.
-func TestPostgresTablesGone(t *testing.T) {
+// After the tables were dropped, as by restoring a backup without them, the jobs in the queue
+// are written again.
+func TestPostgresTablesDropped(t *testing.T) {
 	address := accttest.Postgres(t)
 	_, do := sqlOf(t, "pgx", address)
 	c := fake.Cluster(interceptor.Funcs{})
@@ -237,7 +240,7 @@ func TestPostgresTablesGone(t *testing.T) {
 	do("CREATE SCHEMA public")
 	fake.Feed(c, second)
 	eventually(t, "both records", func() bool { return r.Stored(second) && r.Stored(first) })
-	all(t, c, address)
+	checkAllStored(t, c, address)
 }
 
 // Data of a newer version is not changed: neither the schema nor records, and a job
@@ -256,16 +259,13 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 		b := batchJob(1, v1alpha1.StateRunning)
 		fake.Feed(c, b)
 		eventually(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Err(), store.ErrNewer) })
-		if list, warning, err := r.List(
-			t.Context(),
-			&status.RecordQuery{},
-		); err != nil || len(list) != 1 ||
-			!strings.Contains(warning, "newer version") {
-			t.Errorf("%d listed, %q, %v", len(list), warning, err)
+		list, warning, err := r.List(t.Context(), &status.RecordQuery{})
+		if err != nil || len(list) != 1 || !strings.Contains(warning, "newer version") {
+			t.Errorf("%d jobs are listed, with the warning %q, error %v", len(list), warning, err)
 		}
 		do("DELETE FROM berth_schema WHERE version = 99")
 		eventually(t, "the record", func() bool { return r.Backlog() == 0 && r.Err() == nil })
-		do("UPDATE jobs SET version = 99, body = 'from tomorrow'")
+		do("UPDATE jobs SET version = 99, body = 'of a newer version'")
 		done := batchJob(1, v1alpha1.StateCompleted)
 		done.ResourceVersion = "9"
 		c.Jobs.Apply(done)
@@ -273,13 +273,13 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 		fake.Feed(c, other)
 		eventually(t, "the other job", func() bool { return r.Stored(other) })
 		if r.Stored(done) {
-			t.Error("the job's end counts as stored, and is not")
+			t.Error("the end of job 1 counts as stored, and its record was not replaced")
 		}
 		if _, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}}); !errors.Is(err, store.ErrNewer) {
-			t.Errorf("the record of tomorrow: %v", err)
+			t.Errorf("the record of a newer version: %v, want ErrNewer", err)
 		}
 		if list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}}); err != nil || len(list) != 1 {
-			t.Errorf("the other one: %d, %v", len(list), err)
+			t.Errorf("job 2: %d records, %v", len(list), err)
 		}
 	}
 	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite", filepath.Join(t.TempDir(), "a.db")) })
@@ -287,7 +287,7 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 }
 
 // A file that is not a database is not changed.
-func TestTextInPlaceOfADatabase(t *testing.T) {
+func TestTextFileInPlaceOfDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	text := []byte(strings.Repeat("this is a text\n", 1000))
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -296,12 +296,10 @@ func TestTextInPlaceOfADatabase(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	r, _ := recorder(t, c, path)
 	fake.Feed(c, batchJob(1, v1alpha1.StateCompleted))
-	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
-	if said := fmt.Sprint(
-		r.Err(),
-	); !strings.Contains(said, path) || !strings.Contains(said, "not a database") ||
-		strings.Contains(said, "\n") {
-		t.Errorf("it says %q", said)
+	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
+	message := fmt.Sprint(r.Err())
+	if !strings.Contains(message, path) || !strings.Contains(message, "not a database") || strings.Contains(message, "\n") {
+		t.Errorf("the error is %q", message)
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) {
 		t.Errorf("the file was changed: %v", err)

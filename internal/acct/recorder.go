@@ -57,6 +57,8 @@ type Config struct {
 	// Row returns the row of a job, in the queue or just removed from it.
 	Row   func(b *v1alpha1.BatchJob) status.Job
 	Users record.Users
+	// Billing returns what an earlier attempt of a job is billed; nil: its CPUs.
+	Billing record.Billing
 	// NodeEvent returns the state in which a node is unavailable for jobs, with
 	// the reason and the user, and its Kubernetes name. NodeNames returns the
 	// nodes' short names by those. Without NodeEvent no events are stored.

@@ -177,9 +177,7 @@ func (g *gang) agent(i int, ca []byte, token string) {
 		wire.EnvJobID + "=" + strconv.FormatInt(g.id, 10),
 		wire.EnvAttempt + "=1",
 		wire.EnvNodeOffset + "=0",
-		wire.EnvPodIndex + "=" + strconv.Itoa(
-			i,
-		),
+		wire.EnvPodIndex + "=" + strconv.Itoa(i),
 		wire.EnvPodIP + "=" + g.ip(i),
 		wire.EnvAPI + "=https://127.0.0.1:1," + g.api.URL,
 		wire.EnvAPICA + "=" + base64.StdEncoding.EncodeToString(ca),

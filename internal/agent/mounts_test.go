@@ -11,19 +11,10 @@ import (
 // mount, as an attacker does who wants to mount the directory of another user.
 func TestExchangedMountIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	mine, secret, target, file := filepath.Join(
-		dir,
-		"mine",
-	), filepath.Join(
-		dir,
-		"secret",
-	), filepath.Join(
+	mine, secret, target, file := filepath.Join(dir, "mine"), filepath.Join(dir, "secret"), filepath.Join(
 		dir,
 		"target",
-	), filepath.Join(
-		dir,
-		"mounts",
-	)
+	), filepath.Join(dir, "mounts")
 	for _, d := range []string{mine, secret} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)

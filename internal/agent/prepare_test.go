@@ -16,10 +16,7 @@ func TestPrepare(t *testing.T) {
 	}
 	for range 2 { // a kubelet may repeat it
 		var out bytes.Buffer
-		if code := prepare(
-			[]string{"-hosts=" + hosts, "-bin=" + bin, "--", dir + ":/x"},
-			&out,
-		); code != 0 ||
+		if code := prepare([]string{"-hosts=" + hosts, "-bin=" + bin, "--", dir + ":/x"}, &out); code != 0 ||
 			out.Len() > 0 {
 			t.Fatalf("%d: %s", code, &out)
 		}
@@ -44,10 +41,7 @@ func TestPrepare(t *testing.T) {
 func TestPrepareRefusesMissingDirectories(t *testing.T) {
 	var out bytes.Buffer
 	gone := filepath.Join(t.TempDir(), "gone")
-	if code := prepare(
-		[]string{"--", "/:/a", gone + ":/b"},
-		&out,
-	); code != 1 ||
+	if code := prepare([]string{"--", "/:/a", gone + ":/b"}, &out); code != 1 ||
 		!strings.Contains(out.String(), "--container-mounts: "+gone+" does not exist") {
 		t.Errorf("%d: %s", code, &out)
 	}

@@ -43,10 +43,7 @@ func TestReceive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := &step.FileSpec{
-				Path: filepath.Join(
-					dir,
-					"f",
-				),
+				Path:       filepath.Join(dir, "f"),
 				Size:       int64(len(content)),
 				Checksum:   sum,
 				Mode:       0o640,
@@ -98,10 +95,7 @@ func TestReceiveErrors(t *testing.T) {
 		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
 		{"/proc/x", true, 2, "No such file or directory\n"},
 	} {
-		if code, says := received(
-			t,
-			&step.FileSpec{Path: tt.path, Force: tt.force},
-		); code != tt.code ||
+		if code, says := received(t, &step.FileSpec{Path: tt.path, Force: tt.force}); code != tt.code ||
 			says != tt.says {
 			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, says, tt.code, tt.says)
 		}

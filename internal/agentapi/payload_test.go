@@ -1,12 +1,9 @@
 package agentapi
 
 import (
-	"context"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
@@ -16,10 +13,7 @@ import (
 // and nothing is remembered of one that is gone.
 func TestTasksReadTheirArrayOnce(t *testing.T) {
 	reads := 0
-	c := fake.Cluster(interceptor.Funcs{Get: func(ctx context.Context, k client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-		reads++
-		return k.Get(ctx, key, o, opts...)
-	}})
+	c := fake.Cluster(fake.CountReads(&reads))
 	s := New(Options{Cluster: c})
 	arrays, tasks := map[string]*v1alpha1.BatchJob{}, map[string]*v1alpha1.BatchJob{}
 	for _, name := range []string{"one", "two"} {

@@ -125,11 +125,7 @@ func TestRelativeCredentialPlugin(t *testing.T) {
 	second := filepath.Join(dir, "config")
 	p := process(map[string]string{"KUBECONFIG": "/first/config:" + second}, map[string]string{
 		"/first/config": "current-context: here\n",
-		second: kubeconfig(
-			url,
-			ca,
-			"{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}",
-		),
+		second:          kubeconfig(url, ca, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}"),
 	})
 	c, err := Connect(p, "")
 	if err != nil {

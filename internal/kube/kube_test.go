@@ -164,12 +164,7 @@ func TestRequests(t *testing.T) {
 		got.Type != "application/json" {
 		t.Errorf("%+v %v", got, err)
 	}
-	if err := c.MergePatch(
-		ctx,
-		"/p",
-		map[string]int{"n": 1},
-		&got,
-	); err != nil || got.Method != "PATCH" ||
+	if err := c.MergePatch(ctx, "/p", map[string]int{"n": 1}, &got); err != nil || got.Method != "PATCH" ||
 		got.Type != "application/merge-patch+json" {
 		t.Errorf("%+v %v", got, err)
 	}

@@ -1,7 +1,14 @@
 package slurmerr
 
-// numbers are the texts of Slurm 22.05 for its error numbers (scontrol errnumstr).
-var numbers = map[int]string{
+// Number is an error number of Slurm. The numbers below 1000 are those of the system.
+type Number int
+
+// Text returns the text of Slurm 22.05 for the number, or "" if Slurm has no such number.
+func (n Number) Text() string { return numberTexts[n] }
+
+var numberTexts = map[Number]string{
+	-1:   "Unspecified error",
+	0:    "No error",
 	1000: "Unexpected message received",
 	1001: "Communication connection failure",
 	1002: "Message send failure",
@@ -215,6 +222,3 @@ var numbers = map[int]string{
 	8002: "Plugin has invalid format or unable to be loaded",
 	8003: "Plugin missing required symbol or function",
 }
-
-// Numbered returns the text of a Slurm error number, or "" if there is none.
-func Numbered(n int) string { return numbers[n] }

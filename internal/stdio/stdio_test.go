@@ -44,11 +44,7 @@ func TestRepeat(t *testing.T) {
 		}
 		return s.Print("list\n")
 	}
-	if err := s.Repeat(
-		t.Context(),
-		time.Nanosecond,
-		list,
-	); !errors.Is(err, enough) ||
+	if err := s.Repeat(t.Context(), time.Nanosecond, list); !errors.Is(err, enough) ||
 		out.String() != "list\n\nlist\n\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}

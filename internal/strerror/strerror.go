@@ -4,8 +4,11 @@ package strerror
 import (
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Text returns the text that strerror(3) has for the system's error that err
@@ -27,6 +30,14 @@ func Text(err error) string {
 		err = pathError.Err
 	}
 	return err.Error()
+}
+
+// Number returns the text that strerror(3) has for an error number of the system.
+func Number(n int) string {
+	if errno := syscall.Errno(n); n > 0 && unix.ErrnoName(errno) != "" {
+		return capitalize(errno.Error())
+	}
+	return "Unknown error " + strconv.Itoa(n)
 }
 
 func capitalize(text string) string {

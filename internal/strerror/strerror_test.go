@@ -28,3 +28,14 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestNumber(t *testing.T) {
+	for n, want := range map[int]string{
+		1: "Operation not permitted", 2: "No such file or directory", 4095: "Unknown error 4095", 41: "Unknown error 41",
+		-1: "Unknown error -1",
+	} {
+		if got := Number(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

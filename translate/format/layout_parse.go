@@ -122,3 +122,13 @@ func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []str
 	}
 	return l, bad
 }
+
+// InvalidColumns returns the lines with which a command reports the columns that
+// ParseLetters or ParseNames did not find.
+func InvalidColumns(command string, bad []string) string {
+	var b strings.Builder
+	for _, name := range bad {
+		b.WriteString(command + ": error: Invalid job format specification: " + Escape(name) + "\n")
+	}
+	return b.String()
+}

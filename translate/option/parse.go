@@ -21,8 +21,12 @@ func New(c Command) *Parsed {
 // Parse parses the environment (NAME=value entries) and then the command line of
 // c, without the command's own name. Begin and deadline stay texts until
 // ResolveTimes. Errors are *slurmerr.Error, in Slurm's words.
-func Parse(c Command, args, env []string) (*Parsed, error) {
+func Parse(c Command, args, env []string) (*Parsed, error) { return ParseAs(0, c, args, env) }
+
+// ParseAs is Parse for the user with the uid: some options are only for root.
+func ParseAs(uid int, c Command, args, env []string) (*Parsed, error) {
 	p := New(c)
+	p.NotRoot = uid != 0
 	if err := p.Environment(env); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // compareNumber returns the test that an operator and a value make.
@@ -77,11 +78,12 @@ func splitUnit(text string) (float64, string, error) {
 	return n, strings.ToLower(text[at:]), err
 }
 
-// parseSpan parses 90s, 2h30m, 3d, or Slurm's D-HH:MM:SS. A number without a unit
-// is minutes, as in Slurm.
+// parseSpan parses 90s, 2h30m, 3d, or a time as Slurm writes it: MM, MM:SS, HH:MM:SS,
+// D-HH, D-HH:MM or D-HH:MM:SS.
 func parseSpan(text string) (seconds int64, ok bool) {
-	if strings.Contains(text, ":") {
-		return parseClock(text)
+	if strings.ContainsAny(text, ":-") {
+		seconds, err := value.Seconds(text)
+		return seconds, err == nil && text[0] != '-'
 	}
 	total, rest := 0.0, strings.ToLower(text)
 	for rest != "" {
@@ -100,32 +102,4 @@ func parseSpan(text string) (seconds int64, ok bool) {
 		rest = after[1:]
 	}
 	return int64(total), true
-}
-
-// parseClock parses D-HH:MM:SS, HH:MM:SS, D-HH:MM and MM:SS.
-func parseClock(text string) (int64, bool) {
-	days := int64(0)
-	if d, rest, ok := strings.Cut(text, "-"); ok {
-		n, err := strconv.ParseInt(d, 10, 32)
-		if err != nil || n < 0 {
-			return 0, false
-		}
-		days, text = n, rest
-	}
-	total := int64(0)
-	parts := strings.Split(text, ":")
-	if len(parts) > 3 {
-		return 0, false
-	}
-	for _, p := range parts {
-		n, err := strconv.ParseInt(p, 10, 32)
-		if err != nil || n < 0 {
-			return 0, false
-		}
-		total = total*60 + n
-	}
-	if len(parts) == 2 && days > 0 {
-		total *= 60 // D-HH:MM
-	}
-	return days*86400 + total, true
 }

@@ -81,6 +81,8 @@ func TestQueries(t *testing.T) {
 		"st:R": "1", "st:pd": "2 30", "state:PENDING": "2 30", "st:P": "2 30", "st:R,CG": "1 31", "st:com": "31",
 		"gpu>=1": "1 31", "gpu>4": "1", "gpu=0": "2 30", "cpu<4": "30 31", "nodes!=1": "1", "mem>=64G": "1", "mem>64G": "",
 		"time>1h": "1", "time>=2:00:00": "1", "time>2h": "", "limit=unlimited": "2", "limit>9h": "1 2", "limit<=600": "1 30 31",
+		"limit=0-10": "1", "limit=0-10:00": "1", "limit=10:00:00": "1", "limit=600:00": "1", "limit>0-09": "1 2", "limit<1-": "1 30 31",
+		"time=0-2": "1", "time>=0-02:00:01": "", "time>1-0": "",
 		"age<2m": "2", "wait>0s": "2", "wait<=10": "1 2 30 31",
 		"node:n1": "1", "node:n[1-9]": "1", "node:n10": "31", "w:n[": "1", "reason:prio": "2", "dep:afterok": "30", "qos:high": "31",
 		"id:30": "30", "30": "30", "30_[0-9]": "30", "/^run_[0-9]+$/": "31", "/^run_[0-9]+$/ user:anna": "", "/RUN/": "1", "/RUNS/": "", "name~^t": "1 2",
@@ -108,7 +110,7 @@ func TestQueries(t *testing.T) {
 func TestBroken(t *testing.T) {
 	for text, want := range map[string]string{
 		"colour:red": "no field is called", "gpu>=x": "is not a number", "gpu~1": "is a number", "user>3": "is not a number: write user:", "/(/": "missing closing",
-		"st:nonsense": "no state is called", "time>soon": "is not a time", "mem>4x": "is not an amount", "time>1:2:3:4": "is not a time", "user!anna": "write !user:",
+		"st:nonsense": "no state is called", "time>soon": "is not a time", "mem>4x": "is not an amount", "time>1:2:3:4": "is not a time", "time>-1": "is not a time", "time>1-x": "is not a time", "limit=1-2-3": "is not a time", "user!anna": "write !user:",
 		"name~(": "missing closing", "node:n[0-99999999]": "is not a list of nodes", "cpu=1e": "is not a number",
 	} {
 		if _, err := query.Parse(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -25,12 +25,7 @@ func allViews(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
 func TestPanelOfLongLinesScrollsToItsEnd(t *testing.T) {
 	line := strings.Repeat("word ", 100) + "END"
 	for _, k := range []tea.KeyPressMsg{{Code: tea.KeyEnd}, {Code: 'G', Text: "G"}} {
-		if all := allViews(
-			NewPanel(Panel{Title: "t", Lines: []string{line}}),
-			20,
-			6,
-			k,
-		); !strings.Contains(
+		if all := allViews(NewPanel(Panel{Title: "t", Lines: []string{line}}), 20, 6, k); !strings.Contains(
 			all,
 			"END",
 		) {
@@ -67,11 +62,7 @@ func TestConfirmationShowsEveryJob(t *testing.T) {
 					break
 				}
 			}
-			if lines := c.View(
-				&Appearance{Theme: &Theme{}},
-				60,
-				height,
-			); len(lines) > height ||
+			if lines := c.View(&Appearance{Theme: &Theme{}}, 60, height); len(lines) > height ||
 				!strings.Contains(lines[len(lines)-1], map[bool]string{true: "y: yes", false: "Type 200"}[word == ""]) {
 				t.Errorf("height %d: the question is not the last line of %q", height, lines)
 			}

@@ -56,17 +56,11 @@ func TestRing(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal(
-		[]byte(group),
-		&fields,
-	); err != nil || fields.Kind != "PodGroup" ||
+	if err := yaml.Unmarshal([]byte(group), &fields); err != nil || fields.Kind != "PodGroup" ||
 		fields.Spec.MinMember != 3 {
 		t.Errorf("%v:\n%s", err, group)
 	}
-	if err := yaml.Unmarshal(
-		[]byte(set),
-		&fields,
-	); err != nil || fields.Kind != "JobSet" ||
+	if err := yaml.Unmarshal([]byte(set), &fields); err != nil || fields.Kind != "JobSet" ||
 		len(fields.Spec.ReplicatedJobs) != 1 {
 		t.Fatalf("%v:\n%s", err, set)
 	}
@@ -80,10 +74,7 @@ func TestRing(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	var out, talk strings.Builder
-	if code := Main(
-		[]string{"missing.sh"},
-		process(&out, &talk),
-	); code != 1 ||
+	if code := Main([]string{"missing.sh"}, process(&out, &talk)); code != 1 ||
 		talk.String() != "berth: error: Unable to open file missing.sh\n" {
 		t.Errorf("%d %s", code, talk.String())
 	}

@@ -30,10 +30,7 @@ func EachDatabase(t *testing.T, test func(t *testing.T, address string)) {
 // Entry returns the record of a run of 100 s, which change may change.
 func Entry(id int64, user string, change func(*status.Record)) store.Entry {
 	r := status.Record{
-		UID: fmt.Sprintf(
-			"uid-%d",
-			id,
-		),
+		UID:       fmt.Sprintf("uid-%d", id),
 		ID:        id,
 		Name:      "job",
 		User:      user,

@@ -25,16 +25,14 @@ type Filter struct {
 // NewFilter returns the filter of q.
 func NewFilter(q *status.RecordQuery) *Filter {
 	f := &Filter{
-		q:        q,
-		ids:      map[int64][]idPattern{},
-		users:    set(q.Users),
-		groups:   set(q.Groups),
-		accounts: set(q.Accounts),
-		qos:      set(q.QOS),
-		names:    set(q.Names),
-		wckeys: set(
-			q.WCKeys,
-		),
+		q:           q,
+		ids:         map[int64][]idPattern{},
+		users:       set(q.Users),
+		groups:      set(q.Groups),
+		accounts:    set(q.Accounts),
+		qos:         set(q.QOS),
+		names:       set(q.Names),
+		wckeys:      set(q.WCKeys),
 		partitions:  set(q.Partitions),
 		nodes:       set(q.Nodes),
 		userIDs:     set(q.UserIDs),

@@ -27,20 +27,37 @@ type Users interface {
 	UserID(name string) (uid int64, ok bool)
 }
 
+// Billing returns what an earlier attempt of a job is billed.
+type Billing func(b *v1alpha1.BatchJob, p *v1alpha1.PastAttempt) int64
+
+// Cluster is what records contain of the cluster.
+type Cluster struct {
+	Name string
+	// Users may be nil.
+	Users Users
+	// Billing may be nil: then attempts are billed by their CPUs.
+	Billing Billing
+}
+
 // OfJob returns the records of a job: of earlier runs first, of the present one
 // last. row is the job's row in the queue, with the defaults of the cluster
-// filled in. users may be nil.
-func OfJob(b *v1alpha1.BatchJob, row *status.Job, cluster string, users Users) []status.Record {
-	base := ofRequest(b, row, cluster)
+// filled in.
+func OfJob(b *v1alpha1.BatchJob, row *status.Job, c Cluster) []status.Record {
+	base := ofRequest(b, row, c.Name)
 	out := make([]status.Record, 0, len(b.Status.Past)+1)
 	for i := range b.Status.Past {
-		out = append(out, ofPastRun(base, &b.Status.Past[i]))
+		p := &b.Status.Past[i]
+		bill := int64(p.CPUs)
+		if c.Billing != nil {
+			bill = c.Billing(b, p)
+		}
+		out = append(out, ofPastRun(base, p, bill))
 	}
 	if n := len(b.Status.Past); n > 0 {
 		base.Submit = seconds(&b.Status.Past[n-1].End) // when it was requeued
 		base.Eligible = max(base.Eligible, base.Submit)
 	}
-	return append(out, ofPresentRun(base, b, row, users))
+	return append(out, ofPresentRun(base, b, row, c.Users))
 }
 
 // ofRequest returns what the job requests, which is the same for every attempt.
@@ -99,7 +116,7 @@ func ofPresentRun(r status.Record, b *v1alpha1.BatchJob, row *status.Job, users 
 		r.Reason = row.Reason
 	}
 	if st.HasOutcome() {
-		r.End = seconds(st.EndTime)
+		r.End = endOf(st.EndTime, st.History)
 	}
 	if b.IsFinal() && st.StartTime == nil && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
 		r.TimeLimit = 0 // it was never given one: sacct shows Partition_Limit
@@ -112,7 +129,7 @@ func ofPresentRun(r status.Record, b *v1alpha1.BatchJob, row *status.Job, users 
 	if st.State != v1alpha1.StatePending && st.State != "" {
 		setOutcome(&r, st, row)
 	}
-	r.Suspended = suspendedSeconds(st)
+	r.Suspended = suspendedSeconds(st.History, r.End)
 	if st.State == v1alpha1.StateCancelled || st.Final == v1alpha1.StateCancelled {
 		setCancelledBy(&r, b, users)
 	}
@@ -185,13 +202,13 @@ func setCancelledBy(r *status.Record, b *v1alpha1.BatchJob, users Users) {
 	}
 }
 
-// ofPastRun returns the record of an earlier run.
-func ofPastRun(r status.Record, p *v1alpha1.PastAttempt) status.Record {
+// ofPastRun returns the record of an earlier run, which is billed the given amount.
+func ofPastRun(r status.Record, p *v1alpha1.PastAttempt, bill int64) status.Record {
 	r.Restarts, r.State, r.Reason, r.Partition = p.Restarts, p.State, p.Reason, p.Partition
 	if q := seconds(&p.Queued); q != 0 {
 		r.Submit, r.Eligible = q, max(r.Eligible, q)
 	}
-	r.Start, r.End, r.TimeLimit = seconds(&p.Start), seconds(&p.End), p.TimeLimit
+	r.Start, r.End, r.TimeLimit = seconds(&p.Start), endOf(&p.End, p.History), p.TimeLimit
 	if r.Start != 0 && (r.Eligible == 0 || r.Eligible > r.Start) {
 		r.Eligible = r.Start // the present run waits for something that this one did not wait for
 	}
@@ -200,7 +217,7 @@ func ofPastRun(r status.Record, p *v1alpha1.PastAttempt) status.Record {
 	}
 	r.Nodes, r.CPUs, r.NodeList = p.Nodes, p.CPUs, p.NodeList
 	if p.CPUs > 0 {
-		list := []string{"cpu=" + itoa(p.CPUs), "node=" + itoa(p.Nodes), "billing=" + itoa(p.CPUs)}
+		list := []string{"cpu=" + itoa(p.CPUs), "node=" + itoa(p.Nodes), "billing=" + strconv.FormatInt(bill, 10)}
 		if p.Memory > 0 {
 			list = append(list, "mem="+strconv.FormatInt(p.Memory, 10)+"M")
 		}
@@ -212,6 +229,7 @@ func ofPastRun(r status.Record, p *v1alpha1.PastAttempt) status.Record {
 	if p.Derived != nil {
 		r.Derived, r.DerivedSignal = p.Derived.Status, p.Derived.Signal
 	}
+	r.Suspended = suspendedSeconds(p.History, r.End)
 	r.History = stateChanges(p.History)
 	return r
 }
@@ -224,17 +242,26 @@ func stateChanges(list []v1alpha1.StateChange) []status.StateChange {
 	return out
 }
 
-// suspendedSeconds returns the time that the job was suspended: from each change
-// to SUSPENDED to the next change.
-func suspendedSeconds(s *v1alpha1.BatchJobStatus) int64 {
+// endOf returns the end of a run. As in Slurm, one that was suspended when it ended has
+// ended when it was suspended.
+func endOf(end *metav1.MicroTime, history []v1alpha1.StateChange) int64 {
+	if since, ok := v1alpha1.SuspendedAtEnd(history); ok {
+		return since.Unix()
+	}
+	return seconds(end)
+}
+
+// suspendedSeconds returns the time that a run was suspended before its end (0: it has not
+// ended): from each change to SUSPENDED to the next change.
+func suspendedSeconds(history []v1alpha1.StateChange, end int64) int64 {
 	var sum int64
 	var since *metav1.MicroTime
-	for i := range s.History {
-		c := &s.History[i]
-		if since != nil {
+	for i := range history {
+		c := &history[i]
+		if since != nil && (end == 0 || c.At.Unix() <= end) {
 			sum += c.At.Unix() - since.Unix()
-			since = nil
 		}
+		since = nil
 		if c.State == v1alpha1.StateSuspended {
 			since = &c.At
 		}

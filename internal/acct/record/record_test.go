@@ -33,7 +33,7 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 	} {
 		b := &v1alpha1.BatchJob{}
 		b.Spec.Job.Time.Limit, b.Status.State, b.Status.StartTime = c.asked, c.state, c.start
-		list := OfJob(b, &status.Job{ID: 1, State: c.state, TimeLimit: c.row}, "ref", nil)
+		list := OfJob(b, &status.Job{ID: 1, State: c.state, TimeLimit: c.row}, Cluster{Name: "ref"})
 		if have := list[len(list)-1].TimeLimit; have != c.want {
 			t.Errorf("%s: %d, want %d", c.name, have, c.want)
 		}
@@ -51,12 +51,12 @@ func TestRequestedNodes(t *testing.T) {
 		GRES:        []job.GRES{{Name: "gpu", Count: 1, Per: "node"}},
 	}
 	row := &status.Job{ID: 1, State: "PENDING", Nodes: 3, CPUs: 6, TRES: "cpu=6,mem=600M,node=2,billing=6"}
-	r := OfJob(b, row, "ref", nil)[0]
+	r := OfJob(b, row, Cluster{Name: "ref"})[0]
 	if want := "billing=6,cpu=6,gres/gpu=2,mem=600M,node=2"; r.ReqNodes != 2 || r.ReqTRES != want {
 		t.Errorf("%d nodes, %s", r.ReqNodes, r.ReqTRES)
 	}
 	b.Status.Allocation = &v1alpha1.Allocation{Nodes: make([]v1alpha1.NodeAllocation, 4)}
-	if have := OfJob(b, row, "ref", nil)[0].ReqNodes; have != 4 {
+	if have := OfJob(b, row, Cluster{Name: "ref"})[0].ReqNodes; have != 4 {
 		t.Errorf("%d nodes, want those of the allocation", have)
 	}
 }
@@ -107,7 +107,7 @@ func TestRunsOfARequeuedJob(t *testing.T) {
 		TRES:     "cpu=2,node=1,billing=2",
 		Signal:   9,
 	}
-	list := OfJob(b, row, "ref", users{})
+	list := OfJob(b, row, Cluster{Name: "ref", Users: users{}})
 	if len(list) != 2 {
 		t.Fatalf("%d records", len(list))
 	}
@@ -127,6 +127,48 @@ func TestRunsOfARequeuedJob(t *testing.T) {
 	}
 }
 
+// An earlier run is billed by the weights of its partition, as the present one is.
+func TestBillingOfAnEarlierRun(t *testing.T) {
+	b := &v1alpha1.BatchJob{}
+	b.Status.Past = []v1alpha1.PastAttempt{{State: "REQUEUED", End: *at(50), CPUs: 4, Nodes: 2, Partition: "gpu"}}
+	c := Cluster{Billing: func(_ *v1alpha1.BatchJob, p *v1alpha1.PastAttempt) int64 {
+		if p.Partition == "gpu" {
+			return 10 * int64(p.CPUs)
+		}
+		return 0
+	}}
+	if got, want := OfJob(b, &status.Job{ID: 7}, c)[0].AllocTRES, "billing=40,cpu=4,node=2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A run that was suspended when it ended has ended when it was suspended, and that
+// suspension does not count: as in sacct of Slurm 22.05.8.
+func TestEndOfSuspendedRun(t *testing.T) {
+	change := func(state string, seconds int64) v1alpha1.StateChange {
+		return v1alpha1.StateChange{State: state, At: *at(seconds)}
+	}
+	history := []v1alpha1.StateChange{
+		change("CONFIGURING", 19), change("RUNNING", 20), change("SUSPENDED", 30), change("RUNNING", 34),
+		change("SUSPENDED", 50), change("COMPLETING", 90),
+	}
+	b := &v1alpha1.BatchJob{}
+	b.Status = v1alpha1.BatchJobStatus{
+		State: "CANCELLED", Restarts: 1, StartTime: at(20), EndTime: at(90),
+		History: append(history, change("CANCELLED", 91)),
+		Past:    []v1alpha1.PastAttempt{{State: "REQUEUED", Start: *at(20), End: *at(90), History: history}},
+	}
+	for i, r := range OfJob(b, &status.Job{ID: 7}, Cluster{}) {
+		if r.End != 50 || r.Suspended != 4 {
+			t.Errorf("run %d ended at %d and was suspended for %d s, want 50 and 4 s", i, r.End, r.Suspended)
+		}
+	}
+	b.Status.Past, b.Status.State, b.Status.EndTime, b.Status.History = nil, "SUSPENDED", nil, history[:5]
+	if r := OfJob(b, &status.Job{ID: 7}, Cluster{})[0]; r.End != 0 || r.Suspended != 4 {
+		t.Errorf("a suspended run has the end %d and was suspended for %d s, want none and 4 s", r.End, r.Suspended)
+	}
+}
+
 // An earlier run was eligible when it started, whatever the present one waits for.
 func TestEligibleTimeOfAnEarlierRun(t *testing.T) {
 	b := &v1alpha1.BatchJob{}
@@ -134,7 +176,7 @@ func TestEligibleTimeOfAnEarlierRun(t *testing.T) {
 	b.Status = v1alpha1.BatchJobStatus{State: "PENDING", Restarts: 1,
 		Past: []v1alpha1.PastAttempt{{State: "REQUEUED", Start: *at(20), End: *at(50)}}}
 	for _, eligible := range []int64{0, 60} {
-		if first := OfJob(b, &status.Job{ID: 7, Submit: 10, Eligible: eligible}, "ref", users{})[0]; first.Eligible != 20 {
+		if first := OfJob(b, &status.Job{ID: 7, Submit: 10, Eligible: eligible}, Cluster{})[0]; first.Eligible != 20 {
 			t.Errorf("eligible now %d: the first run was eligible at %d, want 20", eligible, first.Eligible)
 		}
 	}

@@ -309,9 +309,7 @@ func TestNeverAPartialWrite(t *testing.T) {
 			t.Context(),
 			client.ObjectKey{Name: name},
 			&v1alpha1.Account{},
-		); !apierrors.IsNotFound(
-			err,
-		) {
+		); !apierrors.IsNotFound(err) {
 			t.Errorf("account %s is there: %v", name, err)
 		}
 	}

@@ -31,9 +31,7 @@ func fill(b *testing.B, s *store.Store, n int) int {
 			r.Submit, r.Eligible, r.Start, r.End = at, at, at+30, at+30+int64(i%97)*60
 			r.SubmitLine, r.WorkDir, r.Account = "sbatch -n 4 --mem 4G run.sh input-"+fmt.Sprint(
 				i,
-			), "/home/user/project/run", "account"+fmt.Sprint(
-				user/10,
-			)
+			), "/home/user/project/run", "account"+fmt.Sprint(user/10)
 		}))
 		steps = append(steps, store.StepEntry{
 			Run: record.KeyOf(&batch[len(batch)-1].Record),

@@ -64,11 +64,7 @@ func TestSearch(t *testing.T) {
 	both(t, func(t *testing.T, s *store.Store) {
 		running := func(r *status.Record) { r.State, r.End = "RUNNING", 0 }
 		accttest.Put(t, s, []store.Entry{
-			accttest.Entry(
-				1,
-				"anna",
-				nil,
-			),
+			accttest.Entry(1, "anna", nil),
 			accttest.Entry(2, "ben", func(r *status.Record) { r.Account, r.NodeList, r.Nodes = "arts", "n[2-3]", 2 }),
 			accttest.Entry(3, "anna", running),
 			accttest.Entry(
@@ -121,9 +117,7 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
-		if got := record.Newest(
-			accttest.Find(t, s, status.RecordQuery{Jobs: []string{"1"}}),
-		); len(got) != 1 ||
+		if got := record.Newest(accttest.Find(t, s, status.RecordQuery{Jobs: []string{"1"}})); len(got) != 1 ||
 			got[0].State != "FAILED" {
 			t.Errorf("newest: %+v", got)
 		}
@@ -245,10 +239,7 @@ func TestNewerIsRefused(t *testing.T) {
 	}
 	accttest.Put(t, s, []store.Entry{accttest.Entry(1, "anna", nil)})
 	raw(t, path, `UPDATE jobs SET version = 99, body = '{"future": 1}'`)
-	if _, err := s.Find(
-		t.Context(),
-		&status.RecordQuery{},
-	); !errors.Is(err, store.ErrNewer) ||
+	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, store.ErrNewer) ||
 		!strings.Contains(err.Error(), "job 1") {
 		t.Errorf("a newer record: %v", err)
 	}

@@ -80,6 +80,9 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`directory` of the commands, as pods see it (default: where this program is)")
 }
 
+// schemeSQLite may precede the path of a database file in --accounting-storage.
+const schemeSQLite = "sqlite:"
+
 // shapeFlags are the flags for the number and the size of nodes.
 var shapeFlags = []string{"nodes", "cpus", "memory", "gpus"}
 
@@ -133,7 +136,11 @@ func (o *Options) Complete(euid int, env func(string) string, dir, exe string) e
 		}
 	}
 	if !strings.Contains(o.AccountingStorage, "://") {
-		abs(&o.AccountingStorage)
+		path, hasScheme := strings.CutPrefix(o.AccountingStorage, schemeSQLite)
+		abs(&path)
+		if o.AccountingStorage = path; hasScheme {
+			o.AccountingStorage = schemeSQLite + path
+		}
 	}
 	abs(&o.StateDir)
 	abs(&o.SlurmConf)

@@ -34,6 +34,24 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// The path of accounting's database is relative to the current directory, with the scheme
+// sqlite: too.
+func TestPathOfAccountingStorage(t *testing.T) {
+	for storage, want := range map[string]string{
+		"": "", "acct.db": "/here/acct.db", "../acct.db": "/acct.db", "/var/acct.db": "/var/acct.db",
+		"sqlite:acct.db": "sqlite:/here/acct.db", "sqlite:/var/acct.db": "sqlite:/var/acct.db",
+		"postgres://db/acct": "postgres://db/acct",
+	} {
+		o := Options{AccountingStorage: storage}
+		if err := o.Complete(0, func(string) string { return "" }, "/here", "/opt/bin/berth-local"); err != nil {
+			t.Fatal(err)
+		}
+		if o.AccountingStorage != want {
+			t.Errorf("%q: %q, want %q", storage, o.AccountingStorage, want)
+		}
+	}
+}
+
 func TestParseMemory(t *testing.T) {
 	for text, want := range map[string]int64{
 		"": 0, "4000": 4000, "4000M": 4000, "8G": 8192, "8g": 8192, "1T": 1 << 20, "1025K": 2,

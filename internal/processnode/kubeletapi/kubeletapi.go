@@ -182,13 +182,8 @@ func (f *flushing) Write(b []byte) (int, error) {
 }
 
 func (s *server) serveExec(w http.ResponseWriter, r *http.Request) {
-	c := s.target(w, r)
-	if c == nil {
-		return
-	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	c, options, ok := s.streamTarget(w, r)
+	if !ok {
 		return
 	}
 	remotecommand.ServeExec(w, r, c, r.PathValue("pod"), r.PathValue("uid"), r.PathValue("container"),
@@ -196,17 +191,28 @@ func (s *server) serveExec(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) serveAttach(w http.ResponseWriter, r *http.Request) {
-	c := s.target(w, r)
-	if c == nil {
-		return
-	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	c, options, ok := s.streamTarget(w, r)
+	if !ok {
 		return
 	}
 	remotecommand.ServeAttach(w, r, c, r.PathValue("pod"), r.PathValue("uid"), r.PathValue("container"),
 		options, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+}
+
+// streamTarget returns the container that a request names, and the streams that the
+// request wants. If either is invalid, it responds with an error, and ok is false.
+func (s *server) streamTarget(w http.ResponseWriter, r *http.Request) (
+	c Container, options *remotecommand.Options, ok bool,
+) {
+	if c = s.target(w, r); c == nil {
+		return nil, nil, false
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil, nil, false
+	}
+	return c, options, true
 }
 
 func (s *server) servePortForward(w http.ResponseWriter, r *http.Request) {

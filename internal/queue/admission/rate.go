@@ -25,12 +25,14 @@ const (
 type rates struct {
 	mu     sync.Mutex
 	limits map[string]*rate.Limiter // by the caller's name
+	swept  time.Time                // when sweep last ran
 }
 
-// limiter returns the caller's limiter with the given rate.
-func (x *rates) limiter(name string, r rate.Limit, burst int) *rate.Limiter {
+// reserve reserves one request of the caller, whose limiter has the given rate.
+func (x *rates) reserve(name string, r rate.Limit, burst int, now time.Time) *rate.Reservation {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.sweep(now)
 	l := x.limits[name]
 	switch {
 	case l == nil:
@@ -43,7 +45,24 @@ func (x *rates) limiter(name string, r rate.Limit, burst int) *rate.Limiter {
 		l.SetLimit(r)
 		l.SetBurst(burst)
 	}
-	return l
+	return l.ReserveN(now, 1)
+}
+
+// sweepInterval is the time between two sweeps.
+const sweepInterval = time.Minute
+
+// sweep drops, once in each sweepInterval, the limiters of callers who may send a whole
+// burst again: they are like callers without a limiter. The caller holds mu.
+func (x *rates) sweep(now time.Time) {
+	if now.Sub(x.swept) < sweepInterval {
+		return
+	}
+	x.swept = now
+	for name, l := range x.limits {
+		if l.TokensAt(now) >= float64(l.Burst()) {
+			delete(x.limits, name)
+		}
+	}
 }
 
 // awaitRate returns when the caller's rate permits another request. It refuses the
@@ -65,7 +84,7 @@ func (a *Admission) awaitRate(ctx context.Context, caller *directory.Caller) err
 		burst *= operatorRate
 	}
 	now := a.Now()
-	r := a.rates.limiter(caller.Name, rate.Limit(perSecond), burst).ReserveN(now, 1)
+	r := a.rates.reserve(caller.Name, rate.Limit(perSecond), burst, now)
 	wait := r.DelayFrom(now)
 	if wait > maxRateWait {
 		r.CancelAt(now)

@@ -71,6 +71,28 @@ func StoredJob(t testing.TB, c *control.Cluster, id int64) *v1alpha1.BatchJob {
 	return b
 }
 
+// CountReads returns hooks that count the objects that are read from the API server.
+func CountReads(n *int) interceptor.Funcs {
+	return interceptor.Funcs{Get: func(
+		ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+	) error {
+		*n++
+		return c.Get(ctx, key, o, opts...)
+	}}
+}
+
+// ChangeStored changes the job as the client has it and returns it. The store keeps the
+// version before, so that the next write of that version is a conflict.
+func ChangeStored(t testing.TB, c *control.Cluster, id int64, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+	t.Helper()
+	b := StoredJob(t, c, id)
+	change(b)
+	if err := c.Client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 // Agents records the commands that are sent to agents. Safe for concurrent use.
 type Agents struct {
 	mu   sync.Mutex

@@ -81,16 +81,19 @@ func (a *refAdder) add(r Ref) {
 	a.addTasks(r, known)
 }
 
-// addLeader limits an id that was only named as a component to that component.
+// addLeader limits an id that was only named as a component to components of the named
+// jobs: 12+1 and 11+2 have the same id.
 func (a *refAdder) addLeader(r Ref, known bool) {
+	before, limited := a.query.Leaders[r.ID]
 	switch {
 	case !r.Component:
 		delete(a.query.Leaders, r.ID)
-	case !known:
+	case known && !limited: // the query has the job by its own id already
+	default:
 		if a.query.Leaders == nil {
-			a.query.Leaders = map[int64]int64{}
+			a.query.Leaders = map[int64][]int64{}
 		}
-		a.query.Leaders[r.ID] = r.HetJobID
+		a.query.Leaders[r.ID] = append(before, r.HetJobID)
 	}
 }
 

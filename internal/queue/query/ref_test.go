@@ -76,6 +76,35 @@ func TestRefsWidenAQuery(t *testing.T) {
 	}
 }
 
+// TestComponentsOfTheSameID: of two references to an id as a component of different jobs,
+// both count; the id by itself includes the job whatever it is a component of.
+func TestComponentsOfTheSameID(t *testing.T) {
+	for _, tt := range []struct {
+		refs    []string
+		leaders []int64 // of job 13; nil: no limit
+	}{
+		{[]string{"12+1"}, []int64{12}},
+		{[]string{"12+1", "11+2"}, []int64{12, 11}},
+		{[]string{"11+2", "12+1"}, []int64{11, 12}},
+		{[]string{"12+1", "13", "11+2"}, nil},
+		{[]string{"13", "12+1"}, nil},
+	} {
+		var q table.Query
+		a := newRefAdder(&q)
+		for _, text := range tt.refs {
+			r, ok := ParseRef(text)
+			if !ok {
+				t.Fatalf("%s cannot be parsed", text)
+			}
+			a.add(r)
+		}
+		a.finish()
+		if !slices.Equal(q.IDs, []int64{13}) || !slices.Equal(q.Leaders[13], tt.leaders) {
+			t.Errorf("%q: ids %v, leaders %v, want %v", tt.refs, q.IDs, q.Leaders[13], tt.leaders)
+		}
+	}
+}
+
 func TestSplitRefs(t *testing.T) {
 	got := splitRefs([]string{"1,2_[1,3], 4", "", "5_[6"})
 	if want := []string{"1", "2_[1,3]", "4", "5_[6"}; !slices.Equal(got, want) {

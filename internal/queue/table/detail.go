@@ -3,6 +3,9 @@ package table
 import (
 	"strconv"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
@@ -146,7 +149,12 @@ func setHistory(j *status.Job, b *v1alpha1.BatchJob) {
 	}
 	j.LastSched = j.Start
 	if t := unix(b.Status.SuspendTime); t != 0 && j.Start != 0 {
-		j.SuspendTime, j.PreSuspend = t, max(0, t-j.Start-b.Status.Suspended)
+		suspended := b.Status.Suspended // before t
+		if since, ok := suspendedAtEnd(b); ok {
+			suspended -= int64(b.Status.EndTime.Sub(since.Time) / time.Second)
+			t = since.Unix()
+		}
+		j.SuspendTime, j.PreSuspend = t, max(0, t-j.Start-suspended)
 	}
 	if p := b.Status.Preempt; p != nil {
 		j.PreemptTime = p.At.Unix()
@@ -156,21 +164,29 @@ func setHistory(j *status.Job, b *v1alpha1.BatchJob) {
 	}
 }
 
-// gresOf returns how many of each generic resource the job requests for that number of
-// nodes and tasks.
-func gresOf(s *job.Shape, nodes, tasks int32) map[string]int64 {
-	sum := map[string]int64{}
+// suspendedAtEnd returns since when the job was suspended, if it ended while it was.
+func suspendedAtEnd(b *v1alpha1.BatchJob) (since metav1.MicroTime, ok bool) {
+	if !b.Status.HasOutcome() || b.Status.EndTime == nil {
+		return metav1.MicroTime{}, false
+	}
+	return v1alpha1.SuspendedAtEnd(b.Status.History)
+}
+
+// gresOf returns the generic resources that the job requests for that number of nodes and
+// tasks.
+func gresOf(s *job.Shape, nodes, tasks int32) deviceCounts {
+	sum := deviceCounts{}
 	for _, d := range s.GRESDemands() {
-		sum[d.Name] += d.Total(s, nodes, tasks)
+		sum.add(d.Name, d.Type, d.Total(s, nodes, tasks))
 	}
 	return sum
 }
 
 // layoutOf returns the job's allocation on each node as text (Layout), and the sum of its
 // generic resources.
-func layoutOf(a *v1alpha1.Allocation) (text string, sum map[string]int64) {
+func layoutOf(a *v1alpha1.Allocation) (text string, sum deviceCounts) {
 	var out strings.Builder
-	sum = map[string]int64{}
+	sum = deviceCounts{}
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
 		if i > 0 {
@@ -182,7 +198,7 @@ func layoutOf(a *v1alpha1.Allocation) (text string, sum map[string]int64) {
 				out.WriteByte(',')
 			}
 			out.WriteString(heldGRES(g))
-			sum[g.Name] += g.Count
+			sum.add(g.Name, g.Type, g.Count)
 		}
 	}
 	return out.String(), sum

@@ -80,13 +80,14 @@ func TestComponents(t *testing.T) {
 	fake.Feed(c, component(30, 0), component(31, 1), component(32, 2), batchJob(33, "anna", nil))
 	for name, tt := range map[string]struct {
 		ids     []int64
-		leaders map[int64]int64
+		leaders map[int64][]int64
 		want    []int64
 	}{
 		"the job":              {[]int64{30}, nil, []int64{30, 31, 32}},
-		"30+1":                 {[]int64{31}, map[int64]int64{31: 30}, []int64{31}},
-		"30+3 is another job":  {[]int64{33}, map[int64]int64{33: 30}, []int64{}},
-		"31+1 is none":         {[]int64{32}, map[int64]int64{32: 31}, []int64{}},
+		"30+1":                 {[]int64{31}, map[int64][]int64{31: {30}}, []int64{31}},
+		"30+3 is another job":  {[]int64{33}, map[int64][]int64{33: {30}}, []int64{}},
+		"31+1 is none":         {[]int64{32}, map[int64][]int64{32: {31}}, []int64{}},
+		"31+1 and 30+2":        {[]int64{32}, map[int64][]int64{32: {31, 30}}, []int64{32}},
 		"31 by its own number": {[]int64{31}, nil, []int64{31}},
 	} {
 		q := table.Query{IDs: tt.ids, Leaders: tt.leaders}

@@ -17,9 +17,9 @@ type Query struct {
 	// Tasks restricts ids of arrays to some of their tasks. A row that represents
 	// several tasks matches if one of them is included.
 	Tasks map[int64]value.Intervals
-	// Leaders maps ids that name components of heterogeneous jobs to the ids of those
-	// jobs. Components of other jobs do not match.
-	Leaders    map[int64]int64
+	// Leaders maps ids that name components of heterogeneous jobs to the ids of the jobs
+	// that they may be components of. Components of other jobs do not match.
+	Leaders    map[int64][]int64
 	Users      []string
 	States     []string
 	AllStates  bool
@@ -46,7 +46,7 @@ var shownStates = set(shown)
 type filter struct {
 	ids                                       map[int64]bool // nil: all
 	tasks                                     map[int64]value.Intervals
-	leaders                                   map[int64]int64
+	leaders                                   map[int64][]int64
 	states                                    map[string]bool // nil: all
 	users, partitions, names, accounts, qoses map[string]bool
 	nodes                                     *hostlist.Pattern
@@ -107,7 +107,8 @@ func (f *filter) hasID(r *Row) bool {
 		set, some := f.tasks[r.ArrayJobID]
 		return !some || r.In(set) || r.ID != r.ArrayJobID && f.ids[r.ID]
 	}
-	if leader, some := f.leaders[r.ID]; some && r.HetJobID != leader && r.ID != leader {
+	leaders, some := f.leaders[r.ID]
+	if some && !slices.Contains(leaders, r.HetJobID) && !slices.Contains(leaders, r.ID) {
 		return false
 	}
 	if _, some := f.tasks[r.ID]; some && r.ArrayJobID == 0 {

@@ -2,7 +2,6 @@ package table
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	alter "github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
-	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -203,7 +201,10 @@ func setTimes(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 		j.Submit = b.CreationTimestamp.Unix()
 	}
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
-	j.Eligible = unix(b.Status.EligibleTime)
+	if since, ok := suspendedAtEnd(b); ok {
+		j.End = since.Unix()
+	}
+	j.Eligible = b.Status.EligibleSecond()
 	switch begin := b.Spec.Job.Time.Begin; {
 	case j.Start == 0 && b.Spec.Job.Hold != "":
 		j.Eligible = begin // unknown without one
@@ -354,56 +355,10 @@ func setAllocation(j *status.Job, a *v1alpha1.Allocation, bill biller) []string 
 	}
 	j.Nodes, j.CPUs = int32(len(hosts)), cpus
 	j.NodeList, j.BatchHost = hostlist.Fold(hosts), hosts[0]
-	var devices map[string]int64
+	var devices deviceCounts
 	j.Layout, devices = layoutOf(a)
 	j.TRES = tres(cpus, mem, j.Nodes, devices, bill)
 	return hosts
-}
-
-// biller returns the billing of an amount of resources.
-type biller func(cpus, mem, nodes int64, devices map[string]int64) int64
-
-// billing returns the biller of the job's partition; part may be nil.
-func billing(b *v1alpha1.BatchJob, part *v1alpha1.Partition, dir *directory.Directory) biller {
-	if part == nil || part.Spec.TRESBillingWeights == "" {
-		return func(cpus, _, _ int64, _ map[string]int64) int64 { return cpus }
-	}
-	params := dir.Parameters()
-	w, _ := limits.ParseBilling(part.Spec.TRESBillingWeights, limits.BillsMaxTRES(&params))
-	licenses := map[string]int64{}
-	for _, l := range b.Spec.Job.Licenses {
-		licenses[l.Name] += int64(l.Count)
-	}
-	return func(cpus, mem, nodes int64, devices map[string]int64) int64 {
-		return w.Of(cpus, mem, nodes, devices, licenses)
-	}
-}
-
-func tres(cpus int32, mem int64, nodes int32, devices map[string]int64, bill biller) string {
-	text := "cpu=" + strconv.Itoa(int(cpus))
-	if mem > 0 {
-		text += ",mem=" + size(mem)
-	}
-	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" +
-		strconv.FormatInt(bill(int64(cpus), mem, int64(nodes), devices), 10)
-	for _, name := range slices.Sorted(maps.Keys(devices)) {
-		if n := devices[name]; n > 0 {
-			text += ",gres/" + name + "=" + strconv.FormatInt(n, 10)
-		}
-	}
-	return text
-}
-
-// size formats MiB as Slurm does: in the largest unit that divides it.
-func size(mib int64) string {
-	unit := "M"
-	for _, next := range []string{"G", "T"} {
-		if mib%1024 != 0 {
-			break
-		}
-		mib, unit = mib/1024, next
-	}
-	return strconv.FormatInt(mib, 10) + unit
 }
 
 func setFiles(j *status.Job, b *v1alpha1.BatchJob) {

@@ -112,8 +112,8 @@ func TestSelect(t *testing.T) {
 		"partition":  {table.Query{Partitions: []string{"slow", "fast"}}, []int64{1, 3}},
 		"node":       {table.Query{Nodes: pattern(t, "n2", "n7")}, []int64{3}},
 		"name":       {table.Query{Names: []string{"job \"5\" é\n"}}, []int64{5}},
-		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64]int64{5: 4}}, []int64{3}}, // 5 is not a component of 4
-		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                      // which is what no QOS means
+		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64][]int64{5: {4}}}, []int64{3}}, // 5 is not a component of 4
+		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                          // which is what no QOS means
 		"no account": {table.Query{Accounts: []string{"x"}}, []int64{}},
 	} {
 		if got := numbers(tab.Select(t.Context(), x.q)); !slices.Equal(got, x.want) {
@@ -266,20 +266,6 @@ func TestAllocationsHaveNoBatchScript(t *testing.T) {
 	}
 }
 
-// The billing of a job uses the weights of its partition.
-func TestBillingFollowsThePartition(t *testing.T) {
-	c, tab := newTable(nil)
-	fake.Feed(c, fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.TRESBillingWeights = true, "CPU=0.5,Mem=1G" }),
-		batchJob(1, "a", func(b *v1alpha1.BatchJob) {
-			b.Spec.Partition = "debug"
-			b.Status.State, b.Status.Allocation = v1alpha1.StateRunning, &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 4, Memory: 2048}}}
-		}))
-	rows := tab.Select(t.Context(), table.Query{IDs: []int64{1}})
-	if len(rows) != 1 || rows[0].TRES != "cpu=4,mem=2G,node=1,billing=4" {
-		t.Errorf("%+v", rows)
-	}
-}
-
 // TestDependencyThatIsOver: dependencies that a job no longer waits for are not shown,
 // those that can never be met are shown as such, and unknown ones are not guessed.
 func TestDependencyThatIsOver(t *testing.T) {
@@ -372,80 +358,6 @@ func TestHeldInOtherStates(t *testing.T) {
 		if got := fmt.Sprint(j.State, " ", j.Reason, " ", j.Priority, " ", j.ExitCode, " ", j.Dependency); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// A held or dependent job becomes eligible at its begin time, which counts as its start
-// until it has come; without a begin time neither is known. As in Slurm 22.05.8.
-func TestBeginTimeOfWaitingJobs(t *testing.T) {
-	later, before := time.Now().Add(time.Hour).Unix(), time.Now().Add(-time.Hour).Unix()
-	cluster, tab := newTable(plans{})
-	for i, tt := range []struct {
-		hold             string
-		begin            int64
-		depends          bool
-		eligible, starts int64
-	}{
-		{"user", later, false, later, later},
-		{"user", before, false, before, 0},
-		{"user", 0, false, 0, 0},
-		{"", later, false, later, later},
-		{"", later, true, later, later},
-		{"", 0, true, 0, 0},
-	} {
-		id := int64(i) + 1
-		fake.Feed(cluster, batchJob(id, "anna", func(b *v1alpha1.BatchJob) {
-			b.Spec.Job.Hold, b.Spec.Job.Time.Begin = tt.hold, tt.begin
-			if tt.depends {
-				b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 99}}
-			}
-		}))
-		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{id}})[0])
-		if j.Eligible != tt.eligible || j.Start != tt.starts || j.Accrue != 0 || j.LastSched != 0 {
-			t.Errorf("%+v: eligible at %d, starts at %d, accrues from %d", tt, j.Eligible, j.Start, j.Accrue)
-		}
-	}
-}
-
-// A job whose dependencies were satisfied is eligible from when it got its nodes on, at
-// the latest. Until then, and if it was cancelled before, that is not known.
-func TestEligibleTimeOfDependentJobs(t *testing.T) {
-	cluster, tab := newTable(plans{})
-	placed, started := metav1.NewMicroTime(time.Unix(2000, 0)), metav1.NewMicroTime(time.Unix(2003, 0))
-	for i, tt := range []struct {
-		change func(*v1alpha1.BatchJobStatus)
-		want   int64
-	}{
-		{func(*v1alpha1.BatchJobStatus) {}, 0},
-		{func(s *v1alpha1.BatchJobStatus) { s.State, s.EndTime = v1alpha1.StateCancelled, &started }, 0},
-		{func(s *v1alpha1.BatchJobStatus) {
-			s.State, s.StartTime = v1alpha1.StateRunning, &started
-			s.History = []v1alpha1.StateChange{{State: v1alpha1.StatePending, At: metav1.NewMicroTime(time.Unix(1000, 0))},
-				{State: v1alpha1.StateConfiguring, At: placed}, {State: v1alpha1.StateRunning, At: started}}
-		}, 2000},
-	} {
-		id := int64(i) + 1
-		fake.Feed(cluster, batchJob(id, "anna", func(b *v1alpha1.BatchJob) {
-			b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 99}}
-			tt.change(&b.Status)
-		}))
-		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{id}, AllStates: true})[0])
-		if j.Eligible != tt.want {
-			t.Errorf("case %d: eligible at %d, want %d", i, j.Eligible, tt.want)
-		}
-	}
-}
-
-// The time that a running job was suspended extends it, as LimitEnds has it.
-func TestSuspendedTimeExtendsARun(t *testing.T) {
-	cluster, tab := newTable(plans{})
-	started := metav1.NewMicroTime(time.Unix(2000, 0))
-	fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) {
-		b.Status.State, b.Status.StartTime, b.Status.TimeLimit = v1alpha1.StateRunning, &started, 10
-		b.Status.Suspended = 300
-	}))
-	if end := tab.Get(1).End; end != 2900 {
-		t.Errorf("it ends at %d, want 2900", end)
 	}
 }
 

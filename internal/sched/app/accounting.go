@@ -36,6 +36,7 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
 		Cluster: c, Users: userResolver{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+		Billing:   func(b *v1alpha1.BatchJob, p *v1alpha1.PastAttempt) int64 { return table.BillingOf(b, p, dir) },
 		NodeNames: nodeinfo.ShortNames,
 		NodeEvent: func(n *corev1.Node) status.AcctEvent {
 			e := clusterview.NodeEvent(n)

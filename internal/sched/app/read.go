@@ -80,8 +80,9 @@ func newReader(cfg Config, c *control.Cluster) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: userResolver{dir}, Now: time.Now,
-		Log: cfg.Log,
-		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+		Log:     cfg.Log,
+		Row:     func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+		Billing: func(b *v1alpha1.BatchJob, p *v1alpha1.PastAttempt) int64 { return table.BillingOf(b, p, dir) },
 	})
 }
 

@@ -124,13 +124,7 @@ func TestMarkReserved(t *testing.T) {
 		return r
 	}
 	s := newSnapshot(snapshot.Input{Reservations: []*v1alpha1.Reservation{
-		book(
-			"works",
-			"n1",
-			-1,
-			nil,
-			"MAINT",
-		),
+		book("works", "n1", -1, nil, "MAINT"),
 		book("part", "n2", -1, map[string]string{"n2": "0"}),
 		book("later", "n3", 5, nil),
 		book("over", "n3", -61, nil),

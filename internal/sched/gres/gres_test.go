@@ -31,11 +31,7 @@ func TestDeviceTable(t *testing.T) {
 		}
 		return n
 	}
-	a100, other := node(
-		"NVIDIA-A100-SXM4-80GB",
-		NvidiaGPU,
-		"nvidia.com/mig-1g.10gb",
-	), node(
+	a100, other := node("NVIDIA-A100-SXM4-80GB", NvidiaGPU, "nvidia.com/mig-1g.10gb"), node(
 		"Tesla-T4",
 		NvidiaGPU,
 		"site.example/fpga",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/sched/schedtest"
 )
 
 // Writes that can wait are put off while pods come and while they are bound.
@@ -27,7 +28,7 @@ func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	queued := aJob("", representing("group ml/g"))
+	queued := schedtest.Attempt("", schedtest.Representing("group ml/g"))
 	c.Jobs.AssumeJob(queued)
 	expect("pods come", nil, queued, true)
 	placed := assumed(queued, v1alpha1.StateConfiguring)
@@ -44,7 +45,7 @@ func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
 	fake.Feed(c, completed)
 	expect("a written job ends", written, completed, false)
 
-	submitted := aJob(v1alpha1.StatePending)
+	submitted := schedtest.Attempt(v1alpha1.StatePending)
 	submitted.Spec.JobID, submitted.UID = 8, "submitted"
 	fake.Feed(c, submitted)
 	expect("a submitted job starts", submitted, assumed(submitted, v1alpha1.StateRunning), false)

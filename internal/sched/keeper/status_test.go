@@ -1,9 +1,7 @@
 package keeper
 
 import (
-	"log/slog"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -31,21 +30,21 @@ func TestReportBeforeTheKeeperActs(t *testing.T) {
 		failures     int
 	}{
 		{"a script that was killed", nil, killed, "COMPLETING", "FAILED", 0},
-		{"a script killed by a requeue", requeued, killed, "COMPLETING", "PENDING", 0},
-		{"a script killed by a cancellation", cancelled, killed, "COMPLETING", "CANCELLED", 0},
+		{"a script killed by a requeue", schedtest.Requeued, killed, "COMPLETING", "PENDING", 0},
+		{"a script killed by a cancellation", schedtest.Cancelled, killed, "COMPLETING", "CANCELLED", 0},
 		{"a script killed with its pod", nil, stopped, "COMPLETING", "PENDING", 1},
-		{"a script killed with its pod, not to be requeued", noRequeue, stopped, "COMPLETING", "NODE_FAIL", 0},
+		{"a script killed with its pod, not to be requeued", schedtest.NoRequeue, stopped, "COMPLETING", "NODE_FAIL", 0},
 		{"a script killed after a node was lost", nil, nodeLost, "RUNNING", "", 0},
-		{"a script that succeeds before a requeue", requeued, wire.Report{Kind: wire.ReportEnded}, "COMPLETING", "COMPLETED", 0},
+		{"a script that succeeds before a requeue", schedtest.Requeued, wire.Report{Kind: wire.ReportEnded}, "COMPLETING", "COMPLETED", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			b := aJob(v1alpha1.StateRunning)
+			b := schedtest.Attempt(v1alpha1.StateRunning)
 			b.Name, b.Namespace = "j", "user-anna"
 			if tt.change != nil {
 				tt.change(b)
 			}
 			c := fake.Cluster(interceptor.Funcs{}, b)
-			k := New(Config{Cluster: c, Now: func() time.Time { return t0 }, Log: slog.New(slog.DiscardHandler)})
+			k := newKeeper(c)
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
 				t.Fatal(err)
 			}

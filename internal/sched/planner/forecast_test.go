@@ -34,9 +34,7 @@ func TestForecastIsWhatASubmittedJobIsPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
-		if f := b.forecastOf(
-			asked("u", 4),
-		); f.Start != time.Now().Unix() || len(f.Parts) != 1 ||
+		if f := b.forecastOf(asked("u", 4)); f.Start != time.Now().Unix() || len(f.Parts) != 1 ||
 			f.Parts[0] != (wire.ForecastPart{Partition: "debug", CPUs: 4, Nodes: "n1"}) {
 			t.Errorf("in an empty cluster: %+v", f)
 		}

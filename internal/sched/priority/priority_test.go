@@ -164,12 +164,7 @@ func TestFactors(t *testing.T) {
 		t.Errorf("priority %d", p.Priority)
 	}
 	in.Parameters.PriorityFlags = []string{"NO_NORMAL_ALL"}
-	if p := priority.New(
-		in,
-	).Explain(
-		1,
-		j,
-	); p.QOSTerm.Weighted != 5000 || p.Assoc.Weighted != 40 ||
+	if p := priority.New(in).Explain(1, j); p.QOSTerm.Weighted != 5000 || p.Assoc.Weighted != 40 ||
 		p.TRES["cpu"].Weighted != 640 {
 		t.Errorf("not normalized: %+v", p)
 	}
@@ -213,10 +208,7 @@ func TestBasicWithoutWeights(t *testing.T) {
 	}
 	if m := priority.New(
 		priority.Input{Parameters: v1alpha1.Priority{PriorityType: "priority/multifactor"}},
-	); m.Of(
-		1,
-		&priority.Job{},
-	) != 1 {
+	); m.Of(1, &priority.Job{}) != 1 {
 		t.Error("multifactor without weights gives 1")
 	}
 }

@@ -66,9 +66,7 @@ func TestPublish(t *testing.T) {
 		p.Add(7, control.Planned{Reason: "Priority"})
 		s.Publish(p)
 		planned, got := s.Newest()
-		if one, ok := s.Planned(
-			7,
-		); !ok || got != serial || one.Reason != "Resources" ||
+		if one, ok := s.Planned(7); !ok || got != serial || one.Reason != "Resources" ||
 			planned[7].Priority != int64(serial) {
 			t.Errorf("plan %d: %+v", got, planned)
 		}

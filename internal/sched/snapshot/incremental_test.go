@@ -126,17 +126,9 @@ func (f *follower) submit(t *rapid.T) {
 		},
 	}
 	j := &b.Spec.Job
-	j.Name, j.Account, j.QOS = "j", rapid.SampledFrom(
-		[]string{"", "a"},
-	).Draw(
-		t,
-		"account",
-	), rapid.SampledFrom(
+	j.Name, j.Account, j.QOS = "j", rapid.SampledFrom([]string{"", "a"}).Draw(t, "account"), rapid.SampledFrom(
 		[]string{"", "q", "high"},
-	).Draw(
-		t,
-		"qos",
-	)
+	).Draw(t, "qos")
 	j.Shape = job.Shape{
 		MinNodes:    rapid.Int32Range(1, 3).Draw(t, "nodes"),
 		CPUsPerTask: rapid.Int32Range(1, 4).Draw(t, "cpus"),
@@ -153,10 +145,7 @@ func (f *follower) submit(t *rapid.T) {
 				{
 					Type: rapid.SampledFrom(
 						[]string{"afterok", "afterany", "afternotok", "after", "aftercorr"},
-					).Draw(
-						t,
-						"type",
-					),
+					).Draw(t, "type"),
 					JobID: originOf(other),
 				},
 			}
@@ -215,10 +204,7 @@ func (f *follower) change(t *rapid.T) {
 			end := metav1.NewMicroTime(f.in.Now)
 			b.Status.State, b.Status.Allocation, b.Status.EndTime = rapid.SampledFrom(
 				[]string{v1alpha1.StateCompleted, v1alpha1.StateFailed},
-			).Draw(
-				t,
-				"state",
-			), nil, &end
+			).Draw(t, "state"), nil, &end
 			f.set(b.Spec.JobID, b)
 		}
 	case 3:

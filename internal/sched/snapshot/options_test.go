@@ -40,17 +40,9 @@ func disk(size string) func(*corev1.Node) {
 // switch with them, one of two sockets, and one with two threads in a core.
 func optionNodes() []*corev1.Node {
 	return []*corev1.Node{
-		schedtest.Node(
-			"n1",
-			schedtest.Feature("fast"),
-			rack("a.1"),
-		),
+		schedtest.Node("n1", schedtest.Feature("fast"), rack("a.1")),
 		schedtest.Node("n2", schedtest.Feature("fast"), schedtest.Feature("red"), rack("a.2")),
-		schedtest.Node(
-			"n3",
-			rack("a.2"),
-			disk("10Gi"),
-		),
+		schedtest.Node("n3", rack("a.2"), disk("10Gi")),
 		schedtest.Node("n4", rack("b.1"), disk("20Gi")),
 		schedtest.Node("n5", rack("b.2"), cores(2, 1)),
 		schedtest.Node("n6", rack("b.2"), cores(2, 2)),

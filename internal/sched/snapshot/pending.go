@@ -109,11 +109,7 @@ func requestedPriority(b *v1alpha1.BatchJob) int64 {
 
 // earliestStart returns the first second in which the job may start; 0: now.
 func earliestStart(b *v1alpha1.BatchJob) int64 {
-	t := b.Spec.Job.Time.Begin
-	if e := b.Status.EligibleTime; e != nil && e.Unix() > t {
-		t = e.Unix()
-	}
-	return t
+	return max(b.Spec.Job.Time.Begin, b.Status.EligibleSecond())
 }
 
 // duration returns a time limit of minutes in seconds.

@@ -112,10 +112,7 @@ func TestBlocked(t *testing.T) {
 		schedtest.Job(1, schedtest.State("COMPLETED")),
 		schedtest.Job(2, schedtest.State("FAILED")),
 		schedtest.Job(3, schedtest.RunningOn("0", "n1")),
-		schedtest.Job(
-			4,
-			func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" },
-		),
+		schedtest.Job(4, func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" }),
 		schedtest.Job(5, ran),
 		schedtest.Job(6, cancelled),
 	}

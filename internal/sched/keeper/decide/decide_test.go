@@ -13,43 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+// t0 is the time since which jobs are in their state.
+var t0 = schedtest.Now
 
-func at(t time.Time) *metav1.MicroTime {
-	m := metav1.NewMicroTime(t)
-	return &m
-}
+// Short names for the many rows of the tables.
+var (
+	at           = schedtest.At
+	aJob         = schedtest.Attempt
+	cancelled    = schedtest.Cancelled
+	requeued     = schedtest.Requeued
+	noRequeue    = schedtest.NoRequeue
+	representing = schedtest.Representing
+)
 
-// aJob returns job 7 in its second attempt, on n1 and n2, in the given state since t0.
-func aJob(state string, change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
-	b := &v1alpha1.BatchJob{
-		Spec: v1alpha1.BatchJobSpec{JobID: 7},
-		Status: v1alpha1.BatchJobStatus{
-			State: state, Attempt: 2, StartTime: at(t0), TimeLimit: 10,
-			Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{
-				{Name: "n1", Address: "a:1"}, {Name: "n2", Address: "b:1"}}},
-		},
-	}
-	if state == v1alpha1.StateConfiguring {
-		for i := range b.Status.Allocation.Nodes {
-			b.Status.Allocation.Nodes[i].Address = ""
-		}
-	}
-	for _, c := range change {
-		c(b)
-	}
-	return b
-}
-
-func cancelled(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} }
-func requeued(b *v1alpha1.BatchJob)  { b.Spec.Requeues = 1 }
-func noRequeue(b *v1alpha1.BatchJob) { no := false; b.Spec.Job.Batch.Requeue = &no }
-func noKill(b *v1alpha1.BatchJob)    { b.Spec.Job.Batch.NoKill = true }
+func noKill(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.NoKill = true }
 func preempted(mode string) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) {
 		b.Status.Preempt = &v1alpha1.Preemption{By: 9, Mode: mode, Due: *at(t0.Add(time.Minute))}

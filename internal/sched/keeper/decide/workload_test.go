@@ -10,16 +10,6 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 )
 
-// representing makes a job represent two pods of a group.
-func representing(group string) func(*v1alpha1.BatchJob) {
-	return func(b *v1alpha1.BatchJob) {
-		no := false
-		b.Spec.Job.Batch.Requeue = &no
-		b.Spec.Workload = &v1alpha1.Workload{Group: group, Pods: []v1alpha1.WorkloadPod{{UID: "0"}, {UID: "1"}}}
-		b.Status.History = []v1alpha1.StateChange{{State: "PENDING", At: *at(t0)}}
-	}
-}
-
 func unbound(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }
 
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
