@@ -22,7 +22,7 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.suite, "suite", "basic",
-		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, as root; planner, without a cluster; or real, on real kubelets")
+		"what to measure: basic, queue, nodes, steps, pods or backlog; floods and failover, as root; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
 		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
@@ -80,6 +80,8 @@ func bench(ctx context.Context, o options) error {
 		return benchBacklog(ctx, o)
 	case "floods":
 		return benchFloods(ctx, o)
+	case "failover":
+		return benchFailover(ctx, o)
 	case "flood-client": // of floods
 		return floodClient(ctx, o.only)
 	}
