@@ -140,7 +140,9 @@ perSourcePenalties: {disabled: true}
 	return err
 }
 
-// loginnode starts a login node with an audit log, and users from files.
+// loginnode starts a login node with an audit log, and users from files. One user's logins
+// and sessions may come at any rate, because all clients of the benchmark are one user and
+// sshd has no such limit.
 func (r *rig) loginnode(name, more string) (*target, error) {
 	port, metrics := freePort(), freePort()
 	config := fmt.Sprintf(`listen: ["127.0.0.1:%d"]
@@ -149,6 +151,8 @@ hostKeys: %s/hostkeys
 runDir: %s/run-%s
 audit: %s/audit-%s.json
 users: [{files: {passwd: /etc/passwd, group: /etc/group}}]
+userLogins: {perSecond: 100000, burst: 100000}
+userSessions: {perSecond: 100000, burst: 100000}
 `, port, metrics, r.dir, r.dir, name, r.dir, name) + more
 	file := r.dir + "/" + name + ".yaml"
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
