@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
@@ -66,12 +67,12 @@ func TestS08ADefectBesideTheRequests(t *testing.T) {
 	in, err := broken.StdinPipe()
 	n.must(err)
 	n.must(broken.Start("read x"))
-	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	eventually.Holds(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
 	armed.Store(true) // the end of the session reads the time next
 	_, err = io.WriteString(in, "\n")
 	n.must(err)
 	_ = broken.Wait()
-	eventually(t, "the defect to be counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
+	eventually.Holds(t, "the defect to be counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
 	if got := run(t, c, "echo alive"); got != "alive" {
 		t.Errorf("another session: %q", got)
 	}
@@ -193,7 +194,7 @@ func TestS08ADefectAtTheLogin(t *testing.T) {
 	}
 	alive("1")
 	n.output(n.ann(), "true")
-	eventually(t, "two connections, bob's and this", func() bool { return n.metric("berth_login_connections") == "2" })
+	eventually.Holds(t, "two connections, bob's and this", func() bool { return n.metric("berth_login_connections") == "2" })
 }
 
 // A defect while a session's start is noted: its process is not left behind,
@@ -211,7 +212,7 @@ func TestS08ADefectAtTheStartOfASession(t *testing.T) {
 	if got := run(t, c, "echo same connection"); got != "same connection" {
 		t.Errorf("%q", got)
 	}
-	eventually(t, "the end of the broken session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	eventually.Holds(t, "the end of the broken session", func() bool { return n.metric("berth_login_sessions") == "1" })
 }
 
 // The same where the session is passed on to a user's pod.
@@ -234,5 +235,5 @@ func TestS08ADefectAtTheStartOfASessionInAPod(t *testing.T) {
 	if got := n.metric("berth_login_panics_total"); got != "1" {
 		t.Errorf("%s defects are counted", got)
 	}
-	eventually(t, "the end of the broken session", func() bool { return n.metric("berth_login_sessions") == "0" })
+	eventually.Holds(t, "the end of the broken session", func() bool { return n.metric("berth_login_sessions") == "0" })
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/forward"
 )
@@ -151,7 +152,7 @@ func TestS11ListenersAreOnesOwnAndOnLoopback(t *testing.T) {
 		t.Errorf("through the listener: %q, %v", got, err)
 	}
 	n.must(l.Close())
-	eventually(t, "the listener to be gone", func() bool {
+	eventually.Holds(t, "the listener to be gone", func() bool {
 		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", itoa(port)))
 		if err == nil {
 			c.Close()
@@ -161,7 +162,7 @@ func TestS11ListenersAreOnesOwnAndOnLoopback(t *testing.T) {
 	l, err = one.Listen("tcp", "127.0.0.1:0")
 	n.must(err)
 	one.Close()
-	eventually(t, "the listener to end with its connection", func() bool {
+	eventually.Holds(t, "the listener to end with its connection", func() bool {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err == nil {
 			c.Close()
@@ -206,7 +207,7 @@ func TestS11UnixSocketsAreOpenedAsTheUser(t *testing.T) {
 		}
 	}
 	n.must(l.Close())
-	eventually(t, "the socket to be removed", func() bool { _, err := os.Lstat(mine); return err != nil })
+	eventually.Holds(t, "the socket to be removed", func() bool { _, err := os.Lstat(mine); return err != nil })
 	if !isRoot() {
 		return
 	}
@@ -250,7 +251,7 @@ func TestS14AgentForwarding(t *testing.T) {
 		t.Errorf("the agent: %q", lines[3])
 	}
 	socket := strings.Split(text, "\n")[2]
-	eventually(t, "the socket to be gone", func() bool { _, err := os.Lstat(filepath.Dir(socket)); return os.IsNotExist(err) })
+	eventually.Holds(t, "the socket to be gone", func() bool { _, err := os.Lstat(filepath.Dir(socket)); return os.IsNotExist(err) })
 	if got := run(t, c, "echo $SSH_AUTH_SOCK"); got != "" {
 		t.Errorf("another session has %s", got)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
@@ -41,7 +42,7 @@ func TestS15ProcessesEndWithTheirClient(t *testing.T) {
 		_, err = fmt.Fscan(out, &pid)
 		n.must(err)
 		c.Close() // no goodbye
-		eventually(t, fmt.Sprintf("the end of the process (terminal: %v)", tty), func() bool {
+		eventually.Holds(t, fmt.Sprintf("the end of the process (terminal: %v)", tty), func() bool {
 			return syscall.Kill(pid, 0) == syscall.ESRCH
 		})
 	}
@@ -61,7 +62,7 @@ func TestS15ProcessesEndWithTheirClient(t *testing.T) {
 		both[i] = s
 	}
 	both[0].Close()
-	eventually(t, "the end of the closed session", func() bool { return syscall.Kill(pids[0], 0) == syscall.ESRCH })
+	eventually.Holds(t, "the end of the closed session", func() bool { return syscall.Kill(pids[0], 0) == syscall.ESRCH })
 	if syscall.Kill(pids[1], 0) != nil {
 		t.Error("the other session ended too")
 	}
@@ -95,14 +96,14 @@ func TestS15NothingIsLeft(t *testing.T) {
 	settled := func(goroutines, files int) bool {
 		return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files
 	}
-	eventually(t, "the first sessions to be over", func() bool {
+	eventually.Holds(t, "the first sessions to be over", func() bool {
 		return n.metric("berth_login_sessions") == "0" && n.metric("berth_login_connections") == "0"
 	})
 	runtime.GC()
 	goroutines, files := runtime.NumGoroutine(), descriptors(t)
 	took := figures(t, itoa(sessions)+" sessions, every fourth client gone without a word")
 	work(sessions)
-	eventually(t, fmt.Sprintf("goroutines and descriptors to be %d and %d again", goroutines, files), func() bool { return settled(goroutines+2, files+2) })
+	eventually.Holds(t, fmt.Sprintf("goroutines and descriptors to be %d and %d again", goroutines, files), func() bool { return settled(goroutines+2, files+2) })
 	if left, err := os.ReadDir(filepath.Join(n.dir, "run")); err != nil || len(left) > 0 {
 		t.Errorf("left in the run directory: %v, %v", left, err)
 	}
@@ -111,7 +112,7 @@ func TestS15NothingIsLeft(t *testing.T) {
 			t.Error("left: " + c)
 		}
 	})
-	eventually(t, "no child to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
+	eventually.Holds(t, "no child to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
 	took()
 }
 
@@ -148,7 +149,7 @@ func TestS15ClientsThatVanishAtTheStart(t *testing.T) {
 		}()
 	}
 	all.Wait()
-	eventually(t, "no process to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
+	eventually.Holds(t, "no process to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
 }
 
 // figures says, when its result is called, what something took of this process,
@@ -240,12 +241,12 @@ func TestDrainWarnsWaitsAndEnds(t *testing.T) {
 	in, err := s.StdinPipe()
 	n.must(err)
 	n.must(s.Start("read x; exit 5"))
-	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	eventually.Holds(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
 	drained := make(chan struct{})
 	go func() { defer close(drained); n.server.Drain(ctx, "the node ends") }()
-	eventually(t, "the message", func() bool { return strings.Contains(errs.String(), "the node ends") })
+	eventually.Holds(t, "the message", func() bool { return strings.Contains(errs.String(), "the node ends") })
 	if n.server.Ready() {
 		t.Error("ready while draining")
 	}
@@ -302,13 +303,13 @@ func TestADeadClientIsNoticed(t *testing.T) {
 	s, err := c.NewSession()
 	n.must(err)
 	n.must(s.Start("sleep 1000"))
-	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	eventually.Holds(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
 	time.Sleep(time.Second) // five keepalives: a live client must survive them
 	if n.metric("berth_login_sessions") != "1" {
 		t.Fatal("a client that answers was cut off")
 	}
 	dead.Store(true)
-	eventually(t, "the session of a dead client to end", func() bool { return n.metric("berth_login_sessions") == "0" })
+	eventually.Holds(t, "the session of a dead client to end", func() bool { return n.metric("berth_login_sessions") == "0" })
 }
 
 // A client's own keepalives are answered, before it has opened anything too.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
@@ -34,7 +35,7 @@ func (n *node) manyKeys(p *person, right bool, command string) *exec.Cmd {
 // when they are penalised.
 func (n *node) noneEarly() {
 	n.t.Helper()
-	eventually(n.t, "the connections' end", func() bool { return n.metric("berth_login_early_connections") == "0" })
+	eventually.Holds(n.t, "the connections' end", func() bool { return n.metric("berth_login_early_connections") == "0" })
 }
 
 // A client that offers several keys before the right one logs in, again and again:
@@ -105,12 +106,12 @@ func TestAnAttackerBehindASharedAddressLocksNobodyOut(t *testing.T) {
 			return len(r) == count && r[0].Reason == limit.ReasonPerSource
 		}
 	}
-	eventually(t, "the attacker's oldest connections to be dropped", refused(40))
+	eventually.Holds(t, "the attacker's oldest connections to be dropped", refused(40))
 	if got := n.metric("berth_login_early_connections"); got != "20" {
 		t.Errorf("%s connections are kept", got)
 	}
 	in("beside connections that nobody uses")
-	eventually(t, "one more to be dropped for it", refused(41))
+	eventually.Holds(t, "one more to be dropped for it", refused(41))
 }
 
 // Addresses behind which there are many clients are never penalised, even before
@@ -151,7 +152,7 @@ func TestOneUsersLoginsAreThrottled(t *testing.T) {
 		}
 		c.Close()
 	}
-	eventually(t, "the audit record", func() bool {
+	eventually.Holds(t, "the audit record", func() bool {
 		r := n.audit.find(t, "refused")
 		return len(r) == 1 && r[0].User == "ann" && strings.Contains(r[0].Reason, "logins a second")
 	})
@@ -200,7 +201,7 @@ func TestHalfOpenConnectionsCostLittle(t *testing.T) {
 		}()
 	}
 	all.Wait()
-	eventually(t, "all but 100 to be dropped", func() bool { return len(n.audit.find(t, "refused")) == 1900 })
+	eventually.Holds(t, "all but 100 to be dropped", func() bool { return len(n.audit.find(t, "refused")) == 1900 })
 	if got := n.metric("berth_login_early_connections"); got != "100" {
 		t.Errorf("%s are kept", got)
 	}
@@ -210,5 +211,5 @@ func TestHalfOpenConnectionsCostLittle(t *testing.T) {
 	for _, c := range held {
 		c.Close()
 	}
-	eventually(t, "their descriptors to go", func() bool { return openFiles(t) <= before+20 })
+	eventually.Holds(t, "their descriptors to go", func() bool { return openFiles(t) <= before+20 })
 }

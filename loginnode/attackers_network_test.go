@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/limit"
@@ -115,7 +116,7 @@ func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
 	if len(closed) != 100 {
 		t.Errorf("%d of 100 were closed", len(closed))
 	}
-	eventually(t, "50 to be refused at once", func() bool {
+	eventually.Holds(t, "50 to be refused at once", func() bool {
 		refused := n.audit.find(t, "refused")
 		return len(refused) == 50 && refused[0].Reason == "startups"
 	})
@@ -137,7 +138,7 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 	if _, err := n.dial("ann", n.ann().key); err == nil {
 		t.Error("let in during a penalty")
 	}
-	eventually(t, "the audit record", func() bool {
+	eventually.Holds(t, "the audit record", func() bool {
 		r := n.audit.find(t, "refused")
 		return len(r) == 1 && r[0].Reason == "penalty"
 	})
@@ -162,7 +163,7 @@ func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 	if _, err := n.dial("ann", n.ann().key); err == nil {
 		t.Error("the address does not wait")
 	}
-	eventually(t, "the audit record", func() bool {
+	eventually.Holds(t, "the audit record", func() bool {
 		r := n.audit.find(t, "refused")
 		return len(r) == 1 && r[0].Reason == "penalty"
 	})
@@ -232,7 +233,7 @@ func TestS06AnAttackBeforeTheLogin(t *testing.T) {
 		}
 		break
 	}
-	eventually(t, "the files of the peers to be closed", func() bool { return openFiles(t) <= files+20 })
+	eventually.Holds(t, "the files of the peers to be closed", func() bool { return openFiles(t) <= files+20 })
 	if n.metric("berth_login_early_connections") != "0" {
 		t.Error("places are still taken")
 	}

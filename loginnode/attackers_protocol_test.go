@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 )
 
@@ -58,7 +59,7 @@ time.sleep(1000)
 		t.Errorf("another's connection: %q", got)
 	}
 	other.Close()
-	eventually(t, "the end of the stuck connection and its session", func() bool {
+	eventually.Holds(t, "the end of the stuck connection and its session", func() bool {
 		return n.metric("berth_login_sessions") == "0" && n.metric("berth_login_connections") == "0"
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 )
 
@@ -123,7 +124,7 @@ func TestS07ManyChannels(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	kept[1].Close()
-	eventually(t, "a free place", func() bool {
+	eventually.Holds(t, "a free place", func() bool {
 		s, err := c.NewSession()
 		if err == nil {
 			s.Close()

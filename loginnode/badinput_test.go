@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -113,7 +114,7 @@ func TestFilesThatHang(t *testing.T) {
 	n.must(os.Remove(passwd))
 	n.must(os.WriteFile(passwd, good, 0o644))
 	n.must(w.Close())
-	eventually(t, "logins again", func() bool {
+	eventually.Holds(t, "logins again", func() bool {
 		c, err := n.dial("ann", n.ann().key)
 		return err == nil && c.Close() == nil
 	})

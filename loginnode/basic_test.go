@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 func TestExecRunsAsTheUser(t *testing.T) {
@@ -74,7 +76,7 @@ func TestTheAuditLogSaysWhatWasDone(t *testing.T) {
 	if out, err := s.Output("cat; printf 678; exit 4"); string(out) != "12345678" {
 		t.Fatalf("%q, %v", out, err)
 	}
-	eventually(t, "the end of the session in the audit log", func() bool { return len(n.audit.find(t, "session-end")) == 1 })
+	eventually.Holds(t, "the end of the session in the audit log", func() bool { return len(n.audit.find(t, "session-end")) == 1 })
 	in, began, end := n.audit.find(t, "login")[0], n.audit.find(t, "session-start")[0], n.audit.find(t, "session-end")[0]
 	if in.User != "ann" || *in.UID != n.ann().UID || in.Method != "publickey" || in.KeyType != ssh.KeyAlgoED25519 ||
 		in.Fingerprint != ssh.FingerprintSHA256(n.ann().key.PublicKey()) || in.Source != c.LocalAddr().String() || !strings.HasPrefix(in.Client, "SSH-2.0-") || in.By == "" {
@@ -93,7 +95,7 @@ func TestALoginThatAsksForNothingIsRecorded(t *testing.T) {
 	c, err := n.dial("ann", n.ann().key)
 	n.must(err)
 	c.Close()
-	eventually(t, "login and logout in the audit log", func() bool {
+	eventually.Holds(t, "login and logout in the audit log", func() bool {
 		return len(n.audit.find(t, "login")) == 1 && len(n.audit.find(t, "logout")) == 1
 	})
 	if got := n.metric("berth_login_connections"); got != "0" {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
@@ -102,7 +103,7 @@ func (w *walker) startSSHD(t *testing.T) {
 			t.Logf("sshd: %s", said.String())
 		}
 	})
-	eventually(t, "sshd answers", func() bool {
+	eventually.Holds(t, "sshd answers", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+w.sshdPort)
 		return err == nil && c.Close() == nil
 	})
@@ -142,7 +143,7 @@ func (w *walker) walk(t *testing.T, script, port string) string {
 // home, like a shell without a terminal.
 func (w *walker) endAll(t *testing.T) {
 	t.Helper()
-	eventually(t, "the user's processes to end", func() bool {
+	eventually.Holds(t, "the user's processes to end", func() bool {
 		all, err := filepath.Glob("/proc/[0-9]*/status")
 		w.must(err)
 		left := 0

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // chartCapabilities are those that the chart gives the login node's pod.
@@ -96,7 +98,7 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	eventually(t, "the program listens, or has ended", func() bool {
+	eventually.Holds(t, "the program listens, or has ended", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -178,7 +180,7 @@ func hangup(t *testing.T, n *node) bool {
 	}
 	defer func() { _ = syscall.Kill(-pid, syscall.SIGKILL) }()
 	c.Close() // no goodbye
-	eventually(t, "the connection's end", func() bool {
+	eventually.Holds(t, "the connection's end", func() bool {
 		data, err := os.ReadFile(filepath.Join(n.dir, "audit"))
 		return err == nil && strings.HasSuffix(string(data), "}\n") && lastLogout(string(data))
 	})

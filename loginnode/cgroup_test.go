@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/session"
@@ -53,7 +54,7 @@ func TestSessionsRunInTheUsersCgroup(t *testing.T) {
 			t.Errorf("%s runs in %q", p.Name, out)
 		}
 	}
-	eventually(t, "the empty cgroups go", func() bool {
+	eventually.Holds(t, "the empty cgroups go", func() bool {
 		left, err := filepath.Glob(filepath.Join(parent, "user-*"))
 		return err == nil && len(left) == 0
 	})

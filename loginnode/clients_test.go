@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // script runs a real client and returns its output.
@@ -147,7 +149,7 @@ func TestControlMaster(t *testing.T) {
 	master := n.ssh(n.ann(), "-M", "-S", ctl, "-N")
 	n.must(master.Start())
 	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
-	eventually(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
+	eventually.Holds(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
 	const sessions = 64
 	var all sync.WaitGroup
 	for i := range sessions {
@@ -175,7 +177,7 @@ func TestASessionTooManyHasAConnectionOfItsOwn(t *testing.T) {
 	master := n.ssh(n.ann(), "-M", "-S", ctl, "-N")
 	n.must(master.Start())
 	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
-	eventually(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
+	eventually.Holds(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
 	for i := range 64 {
 		cmd := n.ssh(n.ann(), "-S", ctl, "echo "+itoa(i)+"; exec cat")
 		in, err := cmd.StdinPipe()
@@ -233,7 +235,7 @@ func TestForwardingWithOpenSSH(t *testing.T) {
 		"-R": {"http://127.0.0.1:" + itoa(remote)}, "-R socket": {"--unix-socket", sock, "http://x"},
 	} {
 		var got string
-		eventually(t, name, func() bool { got = get(args...); return got == "page" })
+		eventually.Holds(t, name, func() bool { got = get(args...); return got == "page" })
 	}
 	out := n.output2(n.withInput(n.ssh(n.ann(), "-W", web.Addr().String()), "GET / HTTP/1.0\r\n\r\n"))
 	if !strings.HasSuffix(out, "page") {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // A user's fork bomb ends at that user's limit: another user can log in and run
@@ -41,7 +43,7 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 	cmd.Stderr = &log
 	n.must(cmd.Start())
 	t.Cleanup(func() { emptyGroup(t, group); _ = cmd.Wait(); n.must(os.Remove(group)) })
-	eventually(t, "the program listens", func() bool { return strings.Contains(log.String(), "listening") })
+	eventually.Holds(t, "the program listens", func() bool { return strings.Contains(log.String(), "listening") })
 	n.addr, n.host = addr, hostKey
 
 	quiet := slowest(n, bob)
@@ -52,7 +54,7 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 	n.must(err)
 	n.must(s.Start("bomb() { bomb | bomb & }; bomb; sleep 300"))
 	// More than a session of its own, and it stands at the limit.
-	eventually(t, "the bomb to fill its user's share", func() bool { return processesOf(group, ann.UID) >= bombLimit*3/4 })
+	eventually.Holds(t, "the bomb to fill its user's share", func() bool { return processesOf(group, ann.UID) >= bombLimit*3/4 })
 	loud := slowest(n, bob)
 	if got := processesOf(group, ann.UID); got > bombLimit {
 		t.Errorf("%d processes of a user who may have %d", got, bombLimit)
@@ -109,7 +111,7 @@ func processesOf(group string, uid int) (count int) {
 func emptyGroup(t *testing.T, group string) {
 	t.Helper()
 	_ = os.WriteFile(filepath.Join(group, "pids.max"), []byte("0"), 0o644)
-	eventually(t, "the bomb to end", func() bool {
+	eventually.Holds(t, "the bomb to end", func() bool {
 		all := members(group)
 		for _, pid := range all {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -337,16 +337,6 @@ func (n *node) options(p *person) []string {
 	}
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(deadline); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, deadline)
-		}
-	}
-}
-
 // records is an audit log in memory, and the log of the authentication.
 type records struct {
 	mu    sync.Mutex

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 )
 
@@ -44,7 +45,7 @@ func TestHostKeysRotate(t *testing.T) {
 	in, err := stays.StdinPipe()
 	n.must(err)
 	n.must(stays.Start())
-	eventually(t, "the new keys are known", func() bool {
+	eventually.Holds(t, "the new keys are known", func() bool {
 		data, err := os.ReadFile(known)
 		return err == nil && strings.Contains(string(data), line(next)) && strings.Contains(string(data), line(modern))
 	})

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -82,7 +83,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 	cmd := n.jump(n.ann(), "ssh", "-N", "-o", "ExitOnForwardFailure=yes", "-L", local+":localhost:8888", "c1")
 	n.must(cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	eventually(t, "the job's page", func() bool {
+	eventually.Holds(t, "the job's page", func() bool {
 		out, _ := exec.Command("curl", "-sS", "--max-time", "20", "http://"+local+"/served").CombinedOutput()
 		return string(out) == "of ann\n"
 	})
@@ -115,7 +116,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 		}
 		bound.Close()
 	}
-	eventually(t, "the programs of closed connections to end", func() bool {
+	eventually.Holds(t, "the programs of closed connections to end", func() bool {
 		out, _ := exec.Command("pgrep", "-u", itoa(n.ann().UID), "-f", injob.Arg+" 888").Output()
 		return len(strings.Fields(string(out))) <= 1 // that of the client that still runs, if it holds one
 	})

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/session"
@@ -269,11 +270,11 @@ func TestSessionsOnNodesEndWithTheirConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { n.server.Drain(ctx, "end"); close(drained) }()
-	eventually(t, "the server drains", func() bool { return !n.server.Ready() })
+	eventually.Holds(t, "the server drains", func() bool { return !n.server.Ready() })
 	if _, _, err := within.SendRequest("keepalive@openssh.com", true, nil); err != nil {
 		t.Errorf("the drain has cut the connection: %v", err)
 	}
 	outer.Close()
-	eventually(t, "the session's end", func() bool { return len(n.audit.find(t, "session-end")) == 1 })
+	eventually.Holds(t, "the session's end", func() bool { return len(n.audit.find(t, "session-end")) == 1 })
 	<-drained
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -157,7 +158,7 @@ func TestSessionsRunInTheUsersPod(t *testing.T) {
 		t.Errorf("audited: %+v", starts)
 	}
 	// The client sees its end earlier than the log.
-	eventually(t, "an end for each start", func() bool { return len(n.audit.find(t, "session-end")) == len(starts) })
+	eventually.Holds(t, "an end for each start", func() bool { return len(n.audit.find(t, "session-end")) == len(starts) })
 }
 
 // -L, -D, -R and Unix sockets are the pod's, with the policy of the site.
@@ -233,7 +234,7 @@ func TestTheClientSeesThatThePodStarts(t *testing.T) {
 	cmd.Stdout, cmd.Stderr, cmd.Stdin = &out, &errs, strings.NewReader("typed early")
 	done := make(chan error, 1)
 	go func() { done <- cmd.Run() }()
-	eventually(t, "a line about the start", func() bool { return strings.Contains(errs.String(), "your login pod is starting") })
+	eventually.Holds(t, "a line about the start", func() bool { return strings.Contains(errs.String(), "your login pod is starting") })
 	close(p.delay)
 	n.must(<-done)
 	if out.String() != "typed early" {
@@ -286,7 +287,7 @@ func TestAPodTakesItsGatewayOnly(t *testing.T) {
 	wrong, err := ssh.NewSignerFromKey(other)
 	n.must(err)
 	var c *ssh.Client
-	eventually(t, "the pod answers", func() bool { c, err = dial("ann", right); return err == nil })
+	eventually.Holds(t, "the pod answers", func() bool { c, err = dial("ann", right); return err == nil })
 	defer c.Close()
 	for name, try := range map[string]struct {
 		user string
@@ -359,7 +360,7 @@ func TestIdlePodsGo(t *testing.T) {
 	case <-time.After(deadline):
 		t.Fatal("the idle pod lives on")
 	}
-	eventually(t, "an audit record", func() bool { return len(n.audit.find(t, "pod-retired")) == starts })
+	eventually.Holds(t, "an audit record", func() bool { return len(n.audit.find(t, "pod-retired")) == starts })
 	if out := n.output(n.ann(), "echo again"); out != "again" || p.starts <= starts {
 		t.Errorf("%q with %d starts, %d before", out, p.starts, starts)
 	}

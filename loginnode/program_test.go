@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // The program itself, stopped with SIGTERM: it is not ready any more at once, refuses
@@ -46,7 +48,7 @@ drainMessage: this node ends
 		r.Body.Close()
 		return r.Status
 	}
-	eventually(t, "the program is ready", func() bool { return strings.HasPrefix(ready(), "200") })
+	eventually.Holds(t, "the program is ready", func() bool { return strings.HasPrefix(ready(), "200") })
 	dial := func() (*ssh.Client, error) {
 		return ssh.Dial("tcp", addr, &ssh.ClientConfig{User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: deadline})
 	}
@@ -61,10 +63,10 @@ drainMessage: this node ends
 	in, err := s.StdinPipe()
 	n.must(err)
 	n.must(s.Start("echo begun; read x; exit 5"))
-	eventually(t, "the session", func() bool { return strings.Contains(out.String(), "begun") })
+	eventually.Holds(t, "the session", func() bool { return strings.Contains(out.String(), "begun") })
 
 	n.must(cmd.Process.Signal(syscall.SIGTERM))
-	eventually(t, "the word", func() bool { return strings.Contains(said.String(), "this node ends") })
+	eventually.Holds(t, "the word", func() bool { return strings.Contains(said.String(), "this node ends") })
 	if got := ready(); !strings.HasPrefix(got, "503") {
 		t.Errorf("ready while it drains: %s", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
@@ -37,7 +38,7 @@ func TestAUserHasAShareOfTheServer(t *testing.T) {
 		t.Errorf("a sixth channel, forwarded: %v", err)
 	}
 	flows[0].Close()
-	eventually(t, "room for a channel", func() bool {
+	eventually.Holds(t, "room for a channel", func() bool {
 		s, err := two.NewSession()
 		return err == nil && s.Close() == nil
 	})
@@ -53,7 +54,7 @@ func TestAUserHasAShareOfTheServer(t *testing.T) {
 		s, err := c.NewSession()
 		return err == nil && s.Run("true") == nil
 	}
-	eventually(t, "a fourth connection to be refused", func() bool { return !in() })
+	eventually.Holds(t, "a fourth connection to be refused", func() bool { return !in() })
 	refused := n.audit.find(t, "refused")
 	if len(refused) == 0 || refused[0].User != "ann" || !strings.Contains(refused[0].Reason, "3 connections") {
 		t.Errorf("audit: %+v", refused)
@@ -62,7 +63,7 @@ func TestAUserHasAShareOfTheServer(t *testing.T) {
 		t.Error("another user is refused as well")
 	}
 	one.Close()
-	eventually(t, "a connection in the place of one that has ended", in)
+	eventually.Holds(t, "a connection in the place of one that has ended", in)
 }
 
 // Two names with one uid from two sources never meet: each would have the
@@ -96,14 +97,14 @@ func TestOneUIDHasOneNameAtATime(t *testing.T) {
 			t.Errorf("the twin is let in, and reads %q", out)
 		}
 	}
-	eventually(t, "the reason in the audit log", func() bool {
+	eventually.Holds(t, "the reason in the audit log", func() bool {
 		r := n.audit.find(t, "refused")
 		return len(r) > 0 && r[0].User == "twin" && strings.Contains(r[0].Reason, "that of user ann")
 	})
 	// ann has disconnected; what the server still holds for her does not count for the
 	// twin.
 	ann.Close()
-	eventually(t, "the twin to get in or be refused, but never as ann", func() bool {
+	eventually.Holds(t, "the twin to get in or be refused, but never as ann", func() bool {
 		c, err := n.dial("twin", n.ann().key)
 		if err != nil {
 			return false

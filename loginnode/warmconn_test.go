@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // One connection to a pod waits for the next login, not one for each that was.
@@ -21,7 +23,7 @@ func TestOneSpareConnectionToAPod(t *testing.T) {
 	p.mu.Lock()
 	pid := p.running["ann"].Process.Pid
 	p.mu.Unlock()
-	eventually(t, "the listener, the control and the spare connection alone", func() bool {
+	eventually.Holds(t, "the listener, the control and the spare connection alone", func() bool {
 		sockets := 0
 		files, err := filepath.Glob("/proc/" + itoa(pid) + "/fd/*")
 		n.must(err)

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
@@ -24,5 +25,5 @@ func TestOlderVersionOfAJobIsNotifiedLast(t *testing.T) {
 	running := batchJob(7, v1alpha1.StateRunning)
 	running.Status.EndTime = nil
 	fake.Feed(c, running)
-	eventually(t, "the record of the finished job", func() bool { return r.Stored(finished) })
+	eventually.Holds(t, "the record of the finished job", func() bool { return r.Stored(finished) })
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -30,11 +31,11 @@ func survives(t *testing.T, address string, fail, repair func()) {
 	r, _ := recorder(t, c, address)
 	first := batchJob(1, v1alpha1.StateCompleted)
 	fake.Feed(c, first)
-	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	eventually.Holds(t, "the first record", func() bool { return r.Stored(first) })
 	fail()
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
+	eventually.Holds(t, "the error of the database", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
 		t.Error("a job counts as stored that is not")
 	}
@@ -46,7 +47,7 @@ func survives(t *testing.T, address string, fail, repair func()) {
 		t.Errorf("%d jobs are listed, error %v; want the one that is not stored yet", len(list), err)
 	}
 	repair()
-	eventually(t, "the second record", func() bool { return r.Stored(second) })
+	eventually.Holds(t, "the second record", func() bool { return r.Stored(second) })
 	checkAllStored(t, c, address)
 }
 
@@ -59,7 +60,7 @@ func checkAllStored(t *testing.T, c *control.Cluster, address string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	eventually(t, "both records", func() bool {
+	eventually.Holds(t, "both records", func() bool {
 		return len(accttest.Find(t, s, status.RecordQuery{})) == c.Jobs.Len()
 	})
 }
@@ -80,12 +81,12 @@ func TestFileRemoved(t *testing.T) {
 			r, _ := recorder(t, c, path)
 			first, second := batchJob(1, v1alpha1.StateCompleted), batchJob(2, v1alpha1.StateCompleted)
 			fake.Feed(c, first)
-			eventually(t, "the first record", func() bool { return r.Stored(first) })
+			eventually.Holds(t, "the first record", func() bool { return r.Stored(first) })
 			if err := remove(path); err != nil {
 				t.Fatal(err)
 			}
 			fake.Feed(c, second)
-			eventually(t, "the second record", func() bool { return r.Stored(second) && r.Stored(first) })
+			eventually.Holds(t, "the second record", func() bool { return r.Stored(second) && r.Stored(first) })
 			checkAllStored(t, c, path) // the first job was still in the queue
 		})
 	}
@@ -149,19 +150,19 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	r, stop := recorder(t, c, path)
 	first := batchJob(1, v1alpha1.StateCompleted)
 	fake.Feed(c, first)
-	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	eventually.Holds(t, "the first record", func() bool { return r.Stored(first) })
 	stop()
 	remount("ro") // the recorder has stopped: no file may be open for writing
 	c = fake.Cluster(interceptor.Funcs{})
 	r, _ = recorder(t, c, path)
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
+	eventually.Holds(t, "the error of the database", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
 		t.Error("a job counts as stored that is not")
 	}
 	remount("rw")
-	eventually(t, "the second record", func() bool { return r.Stored(second) })
+	eventually.Holds(t, "the second record", func() bool { return r.Stored(second) })
 }
 
 // sqlOf returns a connection to the database, as another program has one, and a function
@@ -235,11 +236,11 @@ func TestPostgresTablesDropped(t *testing.T) {
 	r, _ := recorder(t, c, address)
 	first, second := batchJob(1, v1alpha1.StateCompleted), batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, first)
-	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	eventually.Holds(t, "the first record", func() bool { return r.Stored(first) })
 	do("DROP SCHEMA public CASCADE")
 	do("CREATE SCHEMA public")
 	fake.Feed(c, second)
-	eventually(t, "both records", func() bool { return r.Stored(second) && r.Stored(first) })
+	eventually.Holds(t, "both records", func() bool { return r.Stored(second) && r.Stored(first) })
 	checkAllStored(t, c, address)
 }
 
@@ -258,20 +259,20 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 		r, _ := recorder(t, c, address)
 		b := batchJob(1, v1alpha1.StateRunning)
 		fake.Feed(c, b)
-		eventually(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Err(), store.ErrNewer) })
+		eventually.Holds(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Err(), store.ErrNewer) })
 		list, warning, err := r.List(t.Context(), &status.RecordQuery{})
 		if err != nil || len(list) != 1 || !strings.Contains(warning, "newer version") {
 			t.Errorf("%d jobs are listed, with the warning %q, error %v", len(list), warning, err)
 		}
 		do("DELETE FROM berth_schema WHERE version = 99")
-		eventually(t, "the record", func() bool { return r.Backlog() == 0 && r.Err() == nil })
+		eventually.Holds(t, "the record", func() bool { return r.Backlog() == 0 && r.Err() == nil })
 		do("UPDATE jobs SET version = 99, body = 'of a newer version'")
 		done := batchJob(1, v1alpha1.StateCompleted)
 		done.ResourceVersion = "9"
 		c.Jobs.Apply(done)
 		other := batchJob(2, v1alpha1.StateCompleted)
 		fake.Feed(c, other)
-		eventually(t, "the other job", func() bool { return r.Stored(other) })
+		eventually.Holds(t, "the other job", func() bool { return r.Stored(other) })
 		if r.Stored(done) {
 			t.Error("the end of job 1 counts as stored, and its record was not replaced")
 		}
@@ -296,7 +297,7 @@ func TestTextFileInPlaceOfDatabase(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	r, _ := recorder(t, c, path)
 	fake.Feed(c, batchJob(1, v1alpha1.StateCompleted))
-	eventually(t, "the error of the database", func() bool { return r.Err() != nil })
+	eventually.Holds(t, "the error of the database", func() bool { return r.Err() != nil })
 	message := fmt.Sprint(r.Err())
 	if !strings.Contains(message, path) || !strings.Contains(message, "not a database") || strings.Contains(message, "\n") {
 		t.Errorf("the error is %q", message)

@@ -18,6 +18,7 @@ import (
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/usage"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -85,16 +86,6 @@ func usedBy(r *acct.Recorder, user string, now time.Time, factor func(string) fl
 	return used[status.AssociationKey{User: user}]
 }
 
-// eventually waits until ok returns true.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
-		}
-	}
-}
-
 // A job is listed before it is stored, is stored with every attempt, and stays stored
 // when its object is gone and everything restarts.
 func TestRecorderFollowsTheQueue(t *testing.T) {
@@ -113,7 +104,7 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 		list[1].State != "COMPLETED" {
 		t.Fatalf("%v %+v", err, list)
 	}
-	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
+	eventually.Holds(t, "the record to be stored", func() bool { return r.Stored(b) })
 	used := usedBy(r, "anna", time.Unix(200, 0), nil)
 	if used["cpu"] != 130 || used["mem"] != 1024*60 || used["wall"] <= 0 {
 		t.Errorf("used: %v", used)
@@ -126,7 +117,7 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 	stop()
 
 	r, _ = recorder(t, fake.Cluster(interceptor.Funcs{}), path)
-	eventually(t, "the new process to answer", func() bool {
+	eventually.Holds(t, "the new process to answer", func() bool {
 		list, _, err = r.List(t.Context(), &status.RecordQuery{Jobs: []string{"7"}, Duplicates: true})
 		return err == nil && len(list) == 2
 	})
@@ -146,7 +137,7 @@ func TestLockedDatabaseDelaysNoCaller(t *testing.T) {
 	r, _ := recorder(t, c, path)
 	first := batchJob(1, v1alpha1.StateCompleted)
 	fake.Feed(c, first)
-	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	eventually.Holds(t, "the first record", func() bool { return r.Stored(first) })
 	other, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +164,7 @@ func TestLockedDatabaseDelaysNoCaller(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second record", func() bool { return r.Stored(b) })
+	eventually.Holds(t, "the second record", func() bool { return r.Stored(b) })
 }
 
 // While the database is unavailable, jobs are listed from the queue, with a warning, and
@@ -186,7 +177,7 @@ func TestUnavailableDatabase(t *testing.T) {
 	fake.Feed(c, b)
 	var list []status.Record
 	var warning string
-	eventually(t, "the warning", func() bool {
+	eventually.Holds(t, "the warning", func() bool {
 		var err error
 		list, warning, err = r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}})
 		return err == nil && strings.Contains(warning, dir)
@@ -197,7 +188,7 @@ func TestUnavailableDatabase(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the record", func() bool { return r.Stored(b) })
+	eventually.Holds(t, "the record", func() bool { return r.Stored(b) })
 }
 
 // Without a database no job waits to be stored, and lists say why they are empty.
@@ -242,7 +233,7 @@ func TestUsageCountsByQOS(t *testing.T) {
 		fake.Feed(c, b)
 	}
 	for _, b := range jobs {
-		eventually(t, "a record to be stored", func() bool { return r.Stored(b) })
+		eventually.Holds(t, "a record to be stored", func() bool { return r.Stored(b) })
 	}
 	const want = 60*2 + 2*60*2
 	if got := cpus(r); got != want {
@@ -250,5 +241,5 @@ func TestUsageCountsByQOS(t *testing.T) {
 	}
 	stop()
 	r, _ = start(fake.Cluster(interceptor.Funcs{}))
-	eventually(t, "the database to be read", func() bool { return cpus(r) == want })
+	eventually.Holds(t, "the database to be read", func() bool { return cpus(r) == want })
 }

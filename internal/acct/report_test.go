@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -73,7 +74,7 @@ func reportOnce(t *testing.T, address string) {
 		}
 		fake.Feed(c, b)
 	}
-	eventually(t, "the record to be stored", func() bool { return r.Stored(over) })
+	eventually.Holds(t, "the record to be stored", func() bool { return r.Stored(over) })
 	report := func(start, end int64) map[string][2]int64 {
 		t.Helper()
 		list, err := r.Report(t.Context(), &status.UsageQuery{Start: start, End: end})
@@ -115,7 +116,7 @@ func reportOnce(t *testing.T, address string) {
 	leader := r
 	r = acct.NewRecorder(acct.Config{Address: address, ReadOnly: true, Cluster: c, Row: leader.Row, Now: leader.Now})
 	go r.Run(t.Context())
-	eventually(t, "a reader to have opened the database", func() bool {
+	eventually.Holds(t, "a reader to have opened the database", func() bool {
 		_, err := r.Report(t.Context(), &status.UsageQuery{Start: 1, End: 2})
 		return err == nil
 	})

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
@@ -119,7 +120,7 @@ func TestKeeperFailsAndRecovers(t *testing.T) {
 		code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
 		done <- code
 	}()
-	wait(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.ready > 0 })
+	eventually.Holds(t, "an agent is ready", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.ready > 0 })
 	h.mu.Lock()
 	h.refuse = nil
 	h.mu.Unlock()
@@ -136,7 +137,7 @@ func TestAttemptEndsWhileWaiting(t *testing.T) {
 		code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
 		done <- code
 	}()
-	wait(t, func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.reviews > 0 })
+	eventually.Holds(t, "a token is reviewed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.reviews > 0 })
 	b = b.DeepCopy()
 	b.Status.Attempt, b.Status.Allocation = 2, nil
 	fake.Feed(h.Cluster, b)

@@ -235,12 +235,3 @@ func (h *house) gather(t *testing.T, id int64, user string, attempt int32, n int
 	wg.Wait()
 	return welcomes
 }
-
-func wait(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not in time")
-		}
-	}
-}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
@@ -137,20 +138,9 @@ func (l *live) addUser(t *testing.T, name string, uid int64) {
 		}
 	}
 	// Both the scheduler's and the API server's watches have to see them.
-	eventually(t, "submission as "+name, func() error {
+	eventually.Succeeds(t, "submission as "+name, func() error {
 		return l.as(t, name).Create(t.Context(), batchJob(name, "ready"), client.DryRunAll)
 	})
-}
-
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	err := try()
-	for deadline := time.Now().Add(60 * time.Second); err != nil; err = try() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 func batchJob(user, name string) *v1alpha1.BatchJob {
@@ -230,7 +220,7 @@ func submission(t *testing.T, l *live) {
 	}
 	for range 2 {
 		before := l.count(t)
-		eventually(t, "more jobs", func() error {
+		eventually.Succeeds(t, "more jobs", func() error {
 			if n := l.count(t); n < before+jobs && n < there+submitters*jobs {
 				return fmt.Errorf("%d jobs", n)
 			}

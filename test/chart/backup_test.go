@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite" // driver "sqlite"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // TestBackup does what docs/admin/upgrade.md describes: it copies the records while the
@@ -23,12 +25,12 @@ func TestBackup(t *testing.T) {
 		}
 		storage := filepath.Join(t.TempDir(), "accounting.db")
 		s := p.start("berth-scheduler", storage)
-		until(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+		eventually.Holds(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
 		p.user("alice", "Administrator")
 		for range 3 {
 			last = p.submit("alice")
 		}
-		until(t, "the records are there", func() bool { return p.records() >= 3 })
+		eventually.Holds(t, "the records are there", func() bool { return p.records() >= 3 })
 		db, err := sql.Open("sqlite", storage)
 		if err != nil {
 			t.Fatal(err)
@@ -44,9 +46,9 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err, said)
 	}
 	s := p.start("berth-scheduler", copied)
-	until(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+	eventually.Holds(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
 	p.user("alice", "Administrator")
-	until(t, "the old records are there", func() bool { return p.records() >= 3 })
+	eventually.Holds(t, "the old records are there", func() bool { return p.records() >= 3 })
 	if id := p.submit("alice"); id <= last {
 		t.Errorf("after the restore a job has the id %d; before there was %d", id, last)
 	}

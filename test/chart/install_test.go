@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 const (
@@ -66,7 +68,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err, said)
 	}
 	// Only by the policy, because nothing serves the webhooks yet.
-	until(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
+	eventually.Holds(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
 	s := p.startScheduler()
 	p.user("alice", "Administrator")
 
@@ -168,7 +170,7 @@ func (p *plain) uninstall() {
 	if said, err := p.helm("uninstall", "berth", "--wait"); err != nil {
 		p.t.Fatal(err, said)
 	}
-	until(p.t, "pods are given no toleration any more", func() bool { return !p.tolerates() })
+	eventually.Holds(p.t, "pods are given no toleration any more", func() bool { return !p.tolerates() })
 	for _, path := range []string{webhooks, "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/pods.berth.hpc", "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.queue.berth.hpc",
 		"/apis/apps/v1/namespaces/berth-system/deployments/berth-scheduler", "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-scheduler"} {
 		if !p.gone(path) {
@@ -202,7 +204,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "strict"}, Spec: d.Spec.Template.Spec}
 	pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount = "default", ""
-	until(t, "the namespace's ServiceAccount", func() bool { return !p.gone("/api/v1/namespaces/strict/serviceaccounts/default") })
+	eventually.Holds(t, "the namespace's ServiceAccount", func() bool { return !p.gone("/api/v1/namespaces/strict/serviceaccounts/default") })
 	if _, err := p.client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Error(err)
 	}

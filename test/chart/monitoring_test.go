@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // monitoring is the directory of the module that has Prometheus' parser.
@@ -54,7 +56,7 @@ func (p *plain) operatorCRDs() {
 			p.t.Fatal(err)
 		}
 		p.must(http.MethodPost, crds, string(body))
-		until(p.t, name, func() bool {
+		eventually.Holds(p.t, name, func() bool {
 			_, err := p.raw(http.MethodGet, "/apis/monitoring.coreos.com/v1/"+kind, "")
 			return err == nil
 		})
@@ -130,7 +132,7 @@ func TestMonitoring(t *testing.T) {
 	p.user("alice", "Administrator")
 	p.must(http.MethodPost, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"10"}}}`)
 	p.submit("alice")
-	until(t, "every metric of rules and dashboard", func() bool {
+	eventually.Holds(t, "every metric of rules and dashboard", func() bool {
 		known := map[string]bool{}
 		for _, m := range metricLine.FindAllStringSubmatch(s.get("/metrics"), -1) {
 			known[m[1]] = true

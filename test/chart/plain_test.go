@@ -18,10 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// patience is the timeout of every wait for a condition.
-const patience = time.Minute
+	"github.com/berth-hpc/berth/internal/eventually"
+)
 
 // plain is a Kubernetes cluster without Berth and without nodes.
 type plain struct {
@@ -106,16 +105,6 @@ func (p *plain) gone(path string) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
 const crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // crd is a CRD of another product.
@@ -139,7 +128,7 @@ func (p *plain) defaultClass() {
 // user waits for a User with that level, and for its namespace.
 func (p *plain) user(name, level string) {
 	p.t.Helper()
-	until(p.t, "user "+name, func() bool {
+	eventually.Holds(p.t, "user "+name, func() bool {
 		u, err := p.raw(http.MethodGet, "/apis/berth.hpc/v1alpha1/users/"+name, "")
 		return err == nil && strings.Contains(u, `"adminLevel":"`+level+`"`) &&
 			!p.gone("/apis/rbac.authorization.k8s.io/v1/namespaces/user-"+name+"/rolebindings/berth-user") &&
@@ -163,7 +152,7 @@ func (p *plain) submit(user string) int64 {
 	// A new name for each try, because the API server uses new webhooks and bindings
 	// only after a moment.
 	n := 0
-	until(p.t, "a job of "+user, func() bool {
+	eventually.Holds(p.t, "a job of "+user, func() bool {
 		body := job
 		if n++; !p.gone(path + "/j-" + user) {
 			body = strings.Replace(job, "j-"+user, fmt.Sprintf("j-%s-%d", user, time.Now().UnixNano()), 1)

@@ -12,6 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // TestReplicas runs what the chart creates for two schedulers, PostgreSQL and two
@@ -30,19 +31,19 @@ func TestReplicas(t *testing.T) {
 		t.Error("the Secret has no URL")
 	}
 	first := p.start("berth-scheduler", url)
-	until(t, "the first scheduler leads", func() bool { return first.get("/readyz") == "leading" })
+	eventually.Holds(t, "the first scheduler leads", func() bool { return first.get("/readyz") == "leading" })
 	second := p.start("berth-scheduler", url)
-	until(t, "the second is ready to", func() bool {
+	eventually.Holds(t, "the second is ready to", func() bool {
 		s := second.get("/readyz")
 		return s != "" && s != "leading" && !strings.Contains(s, "refused")
 	})
 	readers := []*scheduler{p.start("berth-queue", url), p.start("berth-queue", url)}
 	for _, r := range readers {
-		until(t, "a reader answers", func() bool { return r.get("/readyz") == "the API role alone" })
+		eventually.Holds(t, "a reader answers", func() bool { return r.get("/readyz") == "the API role alone" })
 	}
 	p.user("alice", "Administrator")
 	before := p.submit("alice")
-	until(t, "the readers know the job", func() bool { return slices.Equal(p.queued(), []int64{before}) })
+	eventually.Holds(t, "the readers know the job", func() bool { return slices.Equal(p.queued(), []int64{before}) })
 	if !p.gone("/apis/policy/v1/namespaces/berth-system/poddisruptionbudgets/none") || p.gone("/apis/policy/v1/namespaces/berth-system/poddisruptionbudgets/berth-queue") {
 		t.Error("the readers have no PodDisruptionBudget")
 	}
@@ -51,13 +52,13 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.cmd.Wait() // killed
-	until(t, "the second scheduler leads", func() bool { return second.get("/readyz") == "leading" })
+	eventually.Holds(t, "the second scheduler leads", func() bool { return second.get("/readyz") == "leading" })
 	after := p.submit("alice")
 	if after <= before {
 		t.Errorf("ids %d, then %d", before, after)
 	}
-	until(t, "the readers know both jobs", func() bool { return slices.Equal(p.queued(), []int64{before, after}) })
-	until(t, "PostgreSQL has both jobs", func() bool { return recorded(t, url) >= 2 })
+	eventually.Holds(t, "the readers know both jobs", func() bool { return slices.Equal(p.queued(), []int64{before, after}) })
+	eventually.Holds(t, "PostgreSQL has both jobs", func() bool { return recorded(t, url) >= 2 })
 }
 
 // queued requests the jobs' ids from the queue API, which readers answer.

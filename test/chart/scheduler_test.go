@@ -15,6 +15,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // scheduler is the process in place of the chart's pod.
@@ -32,7 +34,7 @@ var flagValue = regexp.MustCompile(`^(--[a-z-]+)=(.*)$`)
 func (p *plain) startScheduler() *scheduler {
 	p.t.Helper()
 	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"))
-	until(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+	eventually.Holds(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
 	return s
 }
 
@@ -126,7 +128,7 @@ func (p *plain) account(d *appsv1.Deployment) string {
 	hours := int64(7200)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
 	var token *authenticationv1.TokenRequest
-	until(p.t, "a token", func() (ok bool) {
+	eventually.Holds(p.t, "a token", func() (ok bool) {
 		var err error
 		token, err = p.client.CoreV1().ServiceAccounts("berth-system").CreateToken(context.Background(), d.Spec.Template.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 		return err == nil

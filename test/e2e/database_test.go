@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 	_ "modernc.org/sqlite"             // driver "sqlite"
 
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // database is a cluster with an accounting database that this test can access.
@@ -50,19 +50,10 @@ func (d *database) submit() (id string) {
 	return strings.TrimSpace(out)
 }
 
-func (d *database) until(what string, ok func() bool) {
-	d.t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("waited too long for %s", what)
-		}
-	}
-}
-
 // ended waits until squeue shows that the job has ended.
 func (d *database) ended(id string) {
 	d.t.Helper()
-	d.until("the end of job "+id, func() bool {
+	eventually.Holds(d.t, "the end of job "+id, func() bool {
 		_, out, _ := d.run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
 		return out == "COMPLETED\n"
 	})
@@ -76,7 +67,7 @@ func (d *database) stored(ids ...string) {
 		d.t.Fatal(err)
 	}
 	defer db.Close()
-	d.until("the records of "+strings.Join(ids, ", "), func() bool {
+	eventually.Holds(d.t, "the records of "+strings.Join(ids, ", "), func() bool {
 		var n int
 		err := db.QueryRow("SELECT count(*) FROM jobs WHERE state = 'COMPLETED' AND job_id IN (" + strings.Join(ids, ", ") + ")").Scan(&n)
 		return err == nil && n == len(ids)
@@ -106,7 +97,7 @@ func (d *database) trouble(away bool, begin, end func()) {
 	}
 	end()
 	d.stored(ids...)
-	d.until("sacct to answer again", func() bool {
+	eventually.Holds(d.t, "sacct to answer again", func() bool {
 		code, _, errs := d.run("sacct", "-n", "-j", "1")
 		return code == 0 && errs == ""
 	})
@@ -115,7 +106,7 @@ func (d *database) trouble(away bool, begin, end func()) {
 // plain checks that a failure is reported in one line.
 func (d *database) plain(name string, args ...string) {
 	d.t.Helper()
-	d.until(name+" to say that the database is away", func() bool {
+	eventually.Holds(d.t, name+" to say that the database is away", func() bool {
 		code, _, errs := d.run(name, args...)
 		if code == 0 {
 			return false

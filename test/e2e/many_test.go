@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // TestCancelMany: many pending jobs are cancelled by one call, at once, and remain
@@ -20,7 +22,7 @@ func TestCancelMany(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	d.until("the first job to run", func() bool {
+	eventually.Holds(d.t, "the first job to run", func() bool {
 		_, out, _ := d.run("squeue", "-h", "-o", "%T")
 		return out == "RUNNING\n"
 	})
@@ -68,5 +70,5 @@ func (d *database) kill() {
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		d.t.Fatal(err)
 	}
-	d.until("the process to be gone", func() bool { return syscall.Kill(p.PID, 0) != nil })
+	eventually.Holds(d.t, "the process to be gone", func() bool { return syscall.Kill(p.PID, 0) != nil })
 }

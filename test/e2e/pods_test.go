@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // TestPodDeleted deletes a pod of a job under its step, as a careless
@@ -35,7 +36,7 @@ func TestPodDeleted(t *testing.T) {
 		}
 	}
 	id := run("sbatch", "--parsable", "--no-requeue", "-N2", "--ntasks-per-node=1", "-o", output, "--wrap", "srun -l sh -c 'echo go; exec sleep 61235'")
-	eventually(t, "both tasks", func() bool { return has("0: go")() && has("1: go")() })
+	eventually.Holds(t, "both tasks", func() bool { return has("0: go")() && has("1: go")() })
 
 	admin, _ := callerOf(t, filepath.Join(c.state, "kubeconfig"))
 	namespace := "/api/v1/namespaces/user-" + strings.TrimSpace(run("squeue", "-h", "-j", id, "-o", "%u")) + "/pods"
@@ -49,9 +50,9 @@ func TestPodDeleted(t *testing.T) {
 	if code, text := admin.do(t, "DELETE", namespace+"/"+name, nil); name == "" || code != 200 {
 		t.Fatalf("delete pod %q: %d %.500s", name, code, text)
 	}
-	eventually(t, "the job's end", func() bool { return run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T %r") == "NODE_FAIL NodeDown" })
-	eventually(t, "the notice", has(fmt.Sprintf("slurmstepd: error: *** STEP %s.0 ON n1 CANCELLED AT ", id)))
-	eventually(t, "the nodes", func() bool { return run("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
+	eventually.Holds(t, "the job's end", func() bool { return run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T %r") == "NODE_FAIL NodeDown" })
+	eventually.Holds(t, "the notice", has(fmt.Sprintf("slurmstepd: error: *** STEP %s.0 ON n1 CANCELLED AT ", id)))
+	eventually.Holds(t, "the nodes", func() bool { return run("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
 	for _, want := range []string{"DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "srun: error: n1: task 0: Terminated"} {
 		if b, _ := os.ReadFile(output); !strings.Contains(string(b), want) {
 			t.Errorf("no %q in\n%s", want, b)
@@ -59,15 +60,5 @@ func TestPodDeleted(t *testing.T) {
 	}
 	if out, err := exec.Command("pgrep", "-f", "^[^ ]*sleep 61235").Output(); err == nil {
 		t.Errorf("a task was left running: %s", out)
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
@@ -124,15 +125,6 @@ func (s *site) run(command string, options ...string) string {
 	return out
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(deadline); !holds(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, deadline)
-		}
-	}
-}
-
 // One cluster is used for all parts, because starting it takes most of the time.
 func TestLogin(t *testing.T) {
 	s := up(t)
@@ -154,7 +146,7 @@ func (s *site) jobs(t *testing.T) {
 		t.Fatalf("sbatch right after login: %s", out)
 	}
 	id := strings.TrimSpace(strings.TrimPrefix(out, "Submitted batch job "))
-	eventually(t, "the job's output", func() bool {
+	eventually.Holds(t, "the job's output", func() bool {
 		got, err := s.ssh("cat out." + id)
 		return err == nil && strings.TrimSpace(got) == uid
 	})
@@ -271,17 +263,17 @@ func (s *site) keys(t *testing.T) {
 		must(t, s.kube.MergePatch(t.Context(), "/apis/berth.hpc/v1alpha1/users/"+s.user, map[string]any{"spec": map[string]any{"sshKeys": keys}}, nil))
 	}
 	change([]string{line})
-	eventually(t, "the key of the User object", enters)
+	eventually.Holds(t, "the key of the User object", enters)
 	change([]string{})
-	eventually(t, "the key to be gone", func() bool { return !enters() })
+	eventually.Holds(t, "the key to be gone", func() bool { return !enters() })
 	for kind, data := range map[string]string{"ConfigMap": line, "Secret": base64.StdEncoding.EncodeToString([]byte(line))} {
 		path := "/api/v1/namespaces/berth-login/" + strings.ToLower(kind) + "s"
 		must(t, s.kube.Post(t.Context(), path, nil, map[string]any{
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "more", "labels": map[string]any{"berth.hpc/ssh-keys": "true"}},
 			"data": map[string]any{s.user: data},
 		}, nil))
-		eventually(t, "the key of a "+kind, enters)
+		eventually.Holds(t, "the key of a "+kind, enters)
 		must(t, s.kube.MergePatch(t.Context(), path+"/more", map[string]any{"data": map[string]any{s.user: nil}}, nil))
-		eventually(t, "the key of a "+kind+" to be gone", func() bool { return !enters() })
+		eventually.Holds(t, "the key of a "+kind+" to be gone", func() bool { return !enters() })
 	}
 }

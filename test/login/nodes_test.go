@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // onNode runs OpenSSH's client with the configuration that `berth up --login` has
@@ -38,7 +40,7 @@ func (s *site) nodes(t *testing.T) {
 		t.Fatalf("without a job: %v: %s", err, out)
 	}
 	id := strings.TrimSpace(s.run("sbatch --parsable -w n2 -N1 --mem=200 --wrap 'sleep 1000'"))
-	eventually(t, "the job runs", func() bool { return strings.TrimSpace(s.run("squeue -h -o %T -j "+id)) == "RUNNING" })
+	eventually.Holds(t, "the job runs", func() bool { return strings.TrimSpace(s.run("squeue -h -o %T -j "+id)) == "RUNNING" })
 
 	text := output(t, s.onNode("ssh", "n2", "echo $SLURM_JOB_ID $SLURMD_NODENAME; id -u; pwd; tty || true"))
 	want := id + " n2\n" + strings.TrimSpace(s.run("id -u")) + "\n" + strings.TrimSpace(s.run("pwd")) + "\nnot a tty\n"
@@ -61,7 +63,7 @@ func (s *site) nodes(t *testing.T) {
 		t.Errorf("srun --overlap --pty: %q", out)
 	}
 	s.run("scancel " + id)
-	eventually(t, "the node closes", func() bool {
+	eventually.Holds(t, "the node closes", func() bool {
 		out, err := s.onNode("ssh", "n2", "true").CombinedOutput()
 		return err != nil && strings.Contains(string(out), denied)
 	})
@@ -100,7 +102,7 @@ func (s *site) webOnNode(t *testing.T, id string) {
 	cmd := s.onNode("ssh", "-N", "-o", "ExitOnForwardFailure=yes", "-L", local+":localhost:"+remote, "n2")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	eventually(t, "the page of the server in the job", func() bool {
+	eventually.Holds(t, "the page of the server in the job", func() bool {
 		out, _ := exec.Command("curl", "-sS", "--max-time", "20", "http://127.0.0.1:"+local+"/page").Output()
 		return string(out) == "served\n"
 	})

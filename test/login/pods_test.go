@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // nobody is the uid of a gateway without privileges.
@@ -73,7 +75,7 @@ func (g *gateway) named(t *testing.T) {
 	g.user = name
 	defer func() { g.user = own }()
 	var out, errs string
-	eventually(t, "the login of a user whom only the cluster knows", func() bool {
+	eventually.Holds(t, "the login of a user whom only the cluster knows", func() bool {
 		out, errs, err = g.ssh("whoami; id -gn; id -Gn; getent passwd 64010; getent passwd root | cut -d: -f1 ; test -w /etc/passwd || echo not to write")
 		return err == nil
 	})
@@ -154,7 +156,7 @@ pods:
 			t.Log(log.String())
 		}
 	})
-	eventually(t, "the gateway answers", func() bool {
+	eventually.Holds(t, "the gateway answers", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+g.port)
 		if err == nil {
 			c.Close()
@@ -216,7 +218,7 @@ func (g *gateway) idle(t *testing.T) {
 	if _, errs, err := g.ssh("kill " + left); err != nil {
 		t.Fatalf("%v: %s", err, errs)
 	}
-	eventually(t, "the idle pod goes", func() bool { return g.count(t) == 0 })
+	eventually.Holds(t, "the idle pod goes", func() bool { return g.count(t) == 0 })
 	_, errs, err = g.ssh("true")
 	if err != nil {
 		t.Errorf("the next login: %v, %q", err, errs)

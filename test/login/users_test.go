@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/kube"
 )
 
@@ -49,7 +50,7 @@ func (s *site) users(t *testing.T) {
 	own := s.user
 	for name, one := range all {
 		s.user = name
-		eventually(t, "the reason why "+name+" is refused", func() bool {
+		eventually.Holds(t, "the reason why "+name+" is refused", func() bool {
 			if out, err := s.ssh("true"); err == nil {
 				t.Fatalf("%s was let in: %s", name, out)
 			}

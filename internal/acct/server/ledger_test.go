@@ -16,6 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -44,15 +47,11 @@ func get(t *testing.T, h handler, c *directory.Caller, q string, out any) int {
 func withDatabase(t *testing.T) *fixture {
 	t.Helper()
 	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	eventually.Succeeds(t, "the database is open", func() error {
 		_, err := h.Recorder.Events(t.Context(), &status.EventQuery{})
-		if err == nil {
-			return h
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the database is not open: %v", err)
-		}
-	}
+		return err
+	})
+	return h
 }
 
 // runningJob returns a job of the user, charged to the account, that has run on a node with
@@ -129,12 +128,24 @@ func TestBadQueriesOfAccounting(t *testing.T) {
 // TestEventsAreHidden: with PrivateData=events, only operators see events.
 func TestEventsAreHidden(t *testing.T) {
 	h := withDatabase(t)
-	for _, private := range [][]string{nil, {"events"}} {
-		fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{PrivateData: private}))
-		for _, name := range []string{"anna", "opal", "eve"} {
+	db := accttest.Open(t, h.Recorder.Address)
+	down := []status.AcctEvent{{Node: "n1", Start: 10, State: "DOWN", Reason: "fan"}}
+	if err := db.PutLedger(t.Context(), &store.Ledger{Events: down}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		private []string
+		seen    map[string]int // events by the name of the caller
+	}{
+		{nil, map[string]int{"anna": 1, "opal": 1, "eve": 1}},
+		{[]string{"events"}, map[string]int{"anna": 0, "opal": 1, "eve": 0}},
+	} {
+		fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{PrivateData: tt.private}))
+		for name, want := range tt.seen {
 			var out status.EventList
-			if code := get(t, h.events, h.as(name), "", &out); code != http.StatusOK || out.Kind != "EventList" || out.Items == nil {
-				t.Errorf("PrivateData %v: %s: %d, %+v", private, name, code, out)
+			code := get(t, h.events, h.as(name), "", &out)
+			if code != http.StatusOK || out.Kind != "EventList" || out.Items == nil || len(out.Items) != want {
+				t.Errorf("PrivateData %v: the response to %s is %d, %+v; want %d events", tt.private, name, code, out, want)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/localcluster"
 	"github.com/berth-hpc/berth/internal/localcluster/command"
 	"github.com/berth-hpc/berth/internal/localcluster/parts"
@@ -221,12 +222,12 @@ func kill(t *testing.T, dir string) {
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the lock of the dead process is free", func() bool {
+	eventually.Holds(t, "the lock of the dead process is free", func() bool {
 		locked, err := localcluster.Locked(dir)
 		return err == nil && !locked
 	})
 	if p.Alive() {
-		waitFor(t, "the process is gone", func() bool { return !p.Alive() || zombie(p.PID) })
+		eventually.Holds(t, "the process is gone", func() bool { return !p.Alive() || zombie(p.PID) })
 	}
 }
 
@@ -238,15 +239,6 @@ func zombie(pid int) bool {
 func itoa(n int) string {
 	data, _ := json.Marshal(n)
 	return string(data)
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func TestTakenPort(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
@@ -79,7 +80,7 @@ func TestAnotherUserIsRefusedWithoutRoot(t *testing.T) {
 
 func hasEvent(t *testing.T, pod *corev1.Pod, text string) {
 	t.Helper()
-	eventually(t, "event "+text, func() bool {
+	eventually.Holds(t, "event "+text, func() bool {
 		list, err := client.CoreV1().Events(pod.Namespace).List(context.Background(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +144,7 @@ func TestTermGraceAndKill(t *testing.T) {
 	if err := client.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no trace of the pod", func() bool { return !traces(pod) })
+	eventually.Holds(t, "no trace of the pod", func() bool { return !traces(pod) })
 }
 
 // traces reports whether the pod has a directory or a process left.
@@ -261,7 +262,7 @@ func ready(p *corev1.Pod) bool {
 // being restarted.
 func command(t *testing.T, pod *corev1.Pod, argv ...string) {
 	t.Helper()
-	eventually(t, strings.Join(argv, " "), func() bool {
+	eventually.Holds(t, strings.Join(argv, " "), func() bool {
 		_, _, err := stream(t, pod, "exec", &corev1.PodExecOptions{Command: argv, Stdout: true, Stderr: true}, nil, false)
 		return err == nil
 	})

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
@@ -40,7 +41,7 @@ func TestNodeObject(t *testing.T) {
 	if len(n.Spec.Taints) > 0 {
 		t.Errorf("taints %+v", n.Spec.Taints)
 	}
-	eventually(t, "a lease", func() bool {
+	eventually.Holds(t, "a lease", func() bool {
 		_, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(context.Background(), "n1", metav1.GetOptions{})
 		return err == nil
 	})
@@ -90,12 +91,12 @@ func TestKilledNode(t *testing.T) {
 		await(t, p, running)
 	}
 	remove(t, leaves, 1000)
-	eventually(t, "three sleeping processes", func() bool { return len(processes(t, marker)) == 3 })
+	eventually.Holds(t, "three sleeping processes", func() bool { return len(processes(t, marker)) == 3 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	eventually(t, "no process left", func() bool { return len(processes(t, marker)) == 0 })
+	eventually.Holds(t, "no process left", func() bool { return len(processes(t, marker)) == 0 })
 
 	if cmd, err = become("nodes", state, name); err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func TestNothingLeaks(t *testing.T) {
 		return true
 	}
 	defer func() { t.Logf("before %v, after %v", before, after) }()
-	eventually(t, "no more than before", ok)
+	eventually.Holds(t, "no more than before", ok)
 }
 
 // holdings counts what these nodes hold. Other clusters of the machine, as

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/ptr"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
@@ -93,19 +94,10 @@ func await(t *testing.T, pod *corev1.Pod, ok func(*corev1.Pod) bool) *corev1.Pod
 
 func gone(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
-	eventually(t, "pod "+pod.Name+" is gone", func() bool {
+	eventually.Holds(t, "pod "+pod.Name+" is gone", func() bool {
 		_, err := client.CoreV1().Pods(pod.Namespace).Get(context.Background(), pod.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
@@ -139,7 +131,7 @@ func terminated(p *corev1.Pod) corev1.ContainerStateTerminated {
 // waitLog waits until the log holds text.
 func waitLog(t *testing.T, pod *corev1.Pod, text string) {
 	t.Helper()
-	eventually(t, "log with "+text, func() bool {
+	eventually.Holds(t, "log with "+text, func() bool {
 		data, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(context.Background())
 		return err == nil && strings.Contains(string(data), text)
 	})

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
@@ -26,7 +27,7 @@ func TestFilesOfPodsArePrivate(t *testing.T) {
 		mount(p, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 		mount(p, "fast", "/fast", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
 	})), running)
-	eventually(t, "the pod's output", func() bool { return logs(t, pod, corev1.PodLogOptions{}) == "up\n" })
+	eventually.Holds(t, "the pod's output", func() bool { return logs(t, pod, corev1.PodLogOptions{}) == "up\n" })
 	found := 0
 	for _, root := range []string{state, "/dev/shm", "/run"} {
 		err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {

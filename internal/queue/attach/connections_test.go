@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/frontproxy"
 )
 
@@ -92,11 +93,5 @@ func TestTrackConnections(t *testing.T) {
 	if first != second {
 		t.Fatal("two requests came over two connections")
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for second.isOpen() {
-		if time.Now().After(deadline) {
-			t.Fatal("a closed connection is still open")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the end of the connection is recorded", func() bool { return !second.isOpen() })
 }

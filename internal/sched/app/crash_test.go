@@ -20,13 +20,14 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
 	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// crashSize returns how many jobs run and how often the scheduler is killed: with
-// BERTH_TEST_FULL often enough to hit rare moments.
+// crashSize returns how many jobs run and how often the scheduler is killed. With
+// BERTH_TEST_FULL it is killed often enough to hit rare moments.
 func crashSize() (jobs, kills int) {
 	if os.Getenv("BERTH_TEST_FULL") != "" {
 		return 60, 12
@@ -39,22 +40,22 @@ func crashSize() (jobs, kills int) {
 // accounting has it once.
 func TestNothingIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	jobs, kills := crashSize()
-	killed(t, "", jobs, kills)
+	runWhileKilled(t, "", jobs, kills)
 }
 
-// TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled is the same, shorter,
-// with the other database.
+// TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled is the same with fewer jobs and
+// PostgreSQL.
 func TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute; not with -short")
 	}
 	jobs, kills := crashSize()
-	killed(t, accttest.Postgres(t), jobs/2, kills/2)
+	runWhileKilled(t, accttest.Postgres(t), jobs/2, kills/2)
 }
 
-// TestTheStandbyReplacesADeadLeader has leases that hold for much longer than the test: a
-// standby that waited for their end would not run a job.
-func TestTheStandbyReplacesADeadLeader(t *testing.T) {
+// TestStandbyReplacesDeadLeader: the leases are much longer than the test, so that a standby
+// that waited for the end of the leader's lease would not lead.
+func TestStandbyReplacesDeadLeader(t *testing.T) {
 	ctx, x := startExternal(t)
 	x.flags = slices.DeleteFunc(x.flags, func(f string) bool {
 		return strings.HasPrefix(f, "--identity=") || strings.HasPrefix(f, "--bind-address=") ||
@@ -74,31 +75,23 @@ func TestTheStandbyReplacesADeadLeader(t *testing.T) {
 		}
 		return *l.Spec.HolderIdentity
 	}
-	await := func(what string, ok func() bool) {
-		for !ok() {
-			if ctx.Err() != nil {
-				t.Fatalf("waited too long for %s", what)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-	await("a leader", func() bool { return leader() != "" })
+	eventually.Holds(t, "a process leads", func() bool { return leader() != "" })
 	first := leader()
 	v := both[0]
 	if strings.Contains(first, fmt.Sprintf("-%d-", both[1].cmd.Process.Pid)) {
 		v = both[1]
 	}
-	await("the leader to work", v.says("msg=leading"))
-	await("the standby to follow it", func() bool {
-		return both[0].says("msg=\"following the leader\"")() || both[1].says("msg=\"following the leader\"")()
+	eventually.Holds(t, "the leader schedules", v.logs("msg=leading"))
+	eventually.Holds(t, "the standby follows the leader", func() bool {
+		return both[0].logs("msg=\"following the leader\"")() || both[1].logs("msg=\"following the leader\"")()
 	})
 	v.stop()
-	await("another leader", func() bool { return leader() != "" && leader() != first })
+	eventually.Holds(t, "the standby leads", func() bool { return leader() != "" && leader() != first })
 }
 
-// killed runs jobs and kills the scheduler that many times; storage "" is the local
-// cluster's own database.
-func killed(t *testing.T, storage string, crashJobs, crashKills int) {
+// runWhileKilled runs jobs and kills the scheduler that many times meanwhile; storage "" is
+// the local cluster's own database.
+func runWhileKilled(t *testing.T, storage string, crashJobs, crashKills int) {
 	ctx, x := startExternal(t)
 	if storage == "" {
 		storage = storageOf(t, x.flags)
@@ -156,7 +149,7 @@ func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("%d records of %d jobs, %d of them as they ended, want %d: %+v", len(list), len(ids), ended, jobs, list)
+			t.Fatalf("%d records of %d jobs, %d of them of completed jobs, want %d: %+v", len(list), len(ids), ended, jobs, list)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -228,7 +221,7 @@ func awaitEnd(ctx context.Context, t *testing.T, c client.Client, s *victim, wan
 
 func tail(b []byte) []byte { return b[max(0, len(b)-8000):] }
 
-// checkJournal checks that every job began once and ended once.
+// checkJournal checks that every job wrote its start once and its end once.
 func checkJournal(t *testing.T, path string, jobs int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -244,7 +237,7 @@ func checkJournal(t *testing.T, path string, jobs int) {
 	}
 	for line, n := range count {
 		if n != 1 {
-			t.Errorf("%q happened %d times", line, n)
+			t.Errorf("the journal has %q %d times, want once", line, n)
 		}
 	}
 }

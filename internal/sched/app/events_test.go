@@ -56,8 +56,8 @@ func TestEventsWaitUntilItIsQuiet(t *testing.T) {
 	})
 }
 
-// What ends takes no writer with it.
-func TestEventsEndWithTheirProcess(t *testing.T) {
+// The writers of a process that ends do not stay.
+func TestEventWritersEndWithTheirProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		to := &counted{}
@@ -67,7 +67,7 @@ func TestEventsEndWithTheirProcess(t *testing.T) {
 		}
 		cancel()
 		if synctest.Wait(); len(s.writers) != 0 {
-			t.Errorf("%d writers at work, %d events", len(s.writers), to.n.Load())
+			t.Errorf("%d writers are left, %d events were written", len(s.writers), to.n.Load())
 		}
 	})
 }

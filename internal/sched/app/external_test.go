@@ -130,8 +130,8 @@ func (v *victim) stop() {
 	_ = v.cmd.Wait()
 }
 
-// says returns a function that reports whether the log has the text.
-func (v *victim) says(text string) func() bool {
+// logs returns a function that reports whether the process has logged the text.
+func (v *victim) logs(text string) func() bool {
 	return func() bool {
 		log, err := os.ReadFile(v.log)
 		return err == nil && strings.Contains(string(log), text)

@@ -19,7 +19,7 @@ import (
 
 // A leader that cannot renew its lease holds it for nine tenths of its duration only, even
 // though its elector has noticed nothing.
-func TestALeaseThatIsNotRenewedIsNotHeld(t *testing.T) {
+func TestLeaseThatIsNotRenewedIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -63,7 +63,7 @@ func TestALeaseThatIsNotRenewedIsNotHeld(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if e.holds() || !e.elector.IsLeader() {
-			t.Errorf("after ten seconds it holds the lease: %v; its elector thinks that it leads: %v", e.holds(),
+			t.Errorf("after ten seconds it holds the lease: %v; its elector reports that it leads: %v", e.holds(),
 				e.elector.IsLeader())
 		}
 		stop()

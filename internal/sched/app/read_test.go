@@ -14,24 +14,24 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
 // TestReadersAnswerBesideTheLeader runs a leader and two processes of the API role
 // behind one address, and stops them one after the other: a submitted job is visible at
-// once, a leader that hangs or is gone delays no query, and requests that write are
+// once, a leader that hangs or has ended delays no query, and requests that write are
 // forwarded to the leader.
 func TestReadersAnswerBesideTheLeader(t *testing.T) {
 	ctx, x := startExternal(t)
 	leader := x.scheduler("leader", "--role=scheduler")
-	s := newSwitchboard(t)
+	s := newLoadBalancer(t)
 	var readers []*victim
 	for i := range 2 {
 		at := freeAddress(t)
@@ -39,7 +39,7 @@ func TestReadersAnswerBesideTheLeader(t *testing.T) {
 		readers = append(readers, x.scheduler(fmt.Sprint("reader", i), "--role=api", "--bind-address="+at, "--public-url=https://"+s.address()))
 	}
 	q := newQueueClient(t, x.kubeconfig)
-	q.eventually(ctx, "the queue is answered", func() error { _, err := q.jobs(ctx); return err })
+	eventually.Succeeds(t, "the queue API responds", func() error { _, err := q.jobs(ctx); return err })
 
 	const jobs = 10
 	for n := range jobs {
@@ -50,7 +50,7 @@ func TestReadersAnswerBesideTheLeader(t *testing.T) {
 			t.Errorf("after %d submissions the queue has %v (%v)", n+1, ids, err)
 		}
 	}
-	q.eventually(ctx, "accounting is searched", func() error {
+	eventually.Succeeds(t, "accounting has a record of each job", func() error {
 		got := &status.RecordList{}
 		if err := q.get(ctx, "/records?q={}", got); err != nil {
 			return err
@@ -65,12 +65,12 @@ func TestReadersAnswerBesideTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ids, err := q.jobs(ctx); err != nil || len(ids) != jobs {
-		t.Errorf("while the leader stands still: %v, %v", ids, err)
+		t.Errorf("while the leader is stopped: %v, %v", ids, err)
 	}
 	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	q.eventually(ctx, "the leader changes a job", func() error { return q.cancel(ctx, "1") })
+	eventually.Succeeds(t, "the leader changes a job", func() error { return q.cancel(ctx, "1") })
 
 	leader.stop()
 	if ids, err := q.jobs(ctx); err != nil || len(ids) != jobs {
@@ -80,13 +80,13 @@ func TestReadersAnswerBesideTheLeader(t *testing.T) {
 		t.Errorf("a change without a leader: %v", err)
 	}
 	leader.start()
-	q.eventually(ctx, "the next leader changes a job", func() error { return q.cancel(ctx, "2") })
+	eventually.Succeeds(t, "the next leader changes a job", func() error { return q.cancel(ctx, "2") })
 
 	readers[0].stop()
-	q.eventually(ctx, "the other reader answers", func() error { _, err := q.jobs(ctx); return err })
+	eventually.Succeeds(t, "the other reader responds", func() error { _, err := q.jobs(ctx); return err })
 	readers[1].stop()
 	readers[0].start()
-	q.eventually(ctx, "the first one is back", func() error { _, err := q.jobs(ctx); return err })
+	eventually.Succeeds(t, "the first reader responds again", func() error { _, err := q.jobs(ctx); return err })
 }
 
 func freeAddress(t *testing.T) string {
@@ -99,22 +99,22 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// switchboard replaces the Service of several replicas: it connects clients with one
-// that listens.
-type switchboard struct {
+// loadBalancer replaces the Service of several replicas: it connects each client to the next
+// one that listens.
+type loadBalancer struct {
 	net.Listener
-	mu    sync.Mutex
-	turn  int
-	lines []string
+	mu        sync.Mutex
+	turn      int
+	addresses []string // of the replicas
 }
 
-func newSwitchboard(t *testing.T) *switchboard {
+func newLoadBalancer(t *testing.T) *loadBalancer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &switchboard{Listener: l}
+	s := &loadBalancer{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -128,30 +128,30 @@ func newSwitchboard(t *testing.T) *switchboard {
 	return s
 }
 
-func (s *switchboard) address() string { return s.Addr().String() }
+func (s *loadBalancer) address() string { return s.Addr().String() }
 
-func (s *switchboard) add(line string) {
+func (s *loadBalancer) add(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lines = append(s.lines, line)
+	s.addresses = append(s.addresses, address)
 }
 
-func (s *switchboard) connect(c net.Conn) {
+func (s *loadBalancer) connect(c net.Conn) {
 	defer c.Close()
 	s.mu.Lock()
-	lines, turn := s.lines, s.turn
+	addresses, turn := s.addresses, s.turn
 	s.turn++
 	s.mu.Unlock()
-	for i := range lines {
-		other, err := net.Dial("tcp", lines[(turn+i)%len(lines)])
+	for i := range addresses {
+		other, err := net.Dial("tcp", addresses[(turn+i)%len(addresses)])
 		if err != nil {
 			continue
 		}
 		defer other.Close()
 		done := make(chan struct{}, 2)
-		for _, way := range [][2]net.Conn{{c, other}, {other, c}} {
+		for _, pair := range [][2]net.Conn{{c, other}, {other, c}} {
 			go func() {
-				_, _ = io.Copy(way[0], way[1])
+				_, _ = io.Copy(pair[0], pair[1])
 				done <- struct{}{}
 			}()
 		}
@@ -231,20 +231,4 @@ func (q *queueClient) cancel(ctx context.Context, id string) error {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	return q.do(r, err, &status.OperationResult{})
-}
-
-// eventually fails the test unless try succeeds before ctx ends.
-func (q *queueClient) eventually(ctx context.Context, what string, try func() error) {
-	q.t.Helper()
-	for {
-		err := try()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			q.t.Fatalf("waiting until %s: %v", what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }

@@ -29,7 +29,7 @@ func led(at string) *coordinationv1.Lease {
 	}
 }
 
-// follower returns a successor of the leader whose lease that is.
+// follower returns a successor of the leader that holds the lease.
 func follower(l *coordinationv1.Lease) (*successor, coordinationclient.LeaseInterface) {
 	leases := fake.NewClientset(l).CoordinationV1().Leases(wire.SystemNamespace)
 	return &successor{leases: leases, retry: time.Millisecond, identity: "new", log: slog.New(slog.DiscardHandler),
@@ -77,7 +77,7 @@ func newPeer(t *testing.T) *peer {
 
 func (p *peer) address() address { return address{"old", p.Addr().String()} }
 
-func TestTheLeaseOfADeadLeaderIsReleased(t *testing.T) {
+func TestLeaseOfDeadLeaderIsReleased(t *testing.T) {
 	p := newPeer(t)
 	s, leases := follower(led(p.address().Address))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,30 +93,31 @@ func TestTheLeaseOfADeadLeaderIsReleased(t *testing.T) {
 	}
 }
 
-func TestALeaderThatClosesAConnectionLives(t *testing.T) {
+func TestLeaderThatClosesConnectionIsNotReplaced(t *testing.T) {
 	p := newPeer(t)
 	s, _ := follower(led(""))
 	go func() { _ = (<-p.connected).Close() }()
 	if s.refuses(t.Context(), p.address()) {
-		t.Error("a leader that listens is taken for dead")
+		t.Error("a leader that listens counts as dead")
 	}
 }
 
-func TestALeaderThatWasNeverReachedIsNotReplaced(t *testing.T) {
+func TestLeaderThatWasNeverConnectedIsNotReplaced(t *testing.T) {
 	p := newPeer(t)
 	_ = p.Close()
 	s, _ := follower(led(""))
 	if s.refuses(t.Context(), p.address()) {
-		t.Error("a leader behind a firewall is taken for dead")
+		t.Error("a leader that was never connected counts as dead: a firewall may refuse connections")
 	}
 	s.known = p.address().Holder
 	if !s.refuses(t.Context(), p.address()) {
-		t.Error("a leader that was connected before, and refuses now, is not taken for dead")
+		t.Error("a leader that was connected before and refuses connections now does not count as dead")
 	}
 }
 
-// TestALeaderThatRenewsItsLeaseIsNotReplaced: something on the way refuses connections.
-func TestALeaderThatRenewsItsLeaseIsNotReplaced(t *testing.T) {
+// TestLeaderThatRenewsItsLeaseIsNotReplaced: a leader whose connections are refused lives if
+// it renews its lease; a firewall may refuse them.
+func TestLeaderThatRenewsItsLeaseIsNotReplaced(t *testing.T) {
 	p := newPeer(t)
 	_ = p.Close()
 	for _, renewed := range []bool{true, false} {
@@ -137,8 +138,8 @@ func TestALeaderThatRenewsItsLeaseIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestTheHolderOfTheLeaseIsFollowed: the address of an earlier leader may still be there.
-func TestTheHolderOfTheLeaseIsFollowed(t *testing.T) {
+// TestHolderOfLeaseIsFollowed: the lease may still have the address of an earlier leader.
+func TestHolderOfLeaseIsFollowed(t *testing.T) {
 	l := led("127.0.0.1:1")
 	s, _ := follower(l)
 	if a, ok := s.leader(t.Context()); !ok || a.Address != "127.0.0.1:1" {
@@ -158,14 +159,15 @@ func TestTheHolderOfTheLeaseIsFollowed(t *testing.T) {
 	}
 }
 
-// A process that was started again where the dead leader was need not have known it.
-func TestTheLeaseOfADeadLeaderAtTheOwnAddressIsReleased(t *testing.T) {
+// A process that was started at the address of the dead leader releases the lease, although it
+// was never connected to that leader.
+func TestLeaseOfDeadLeaderAtOwnAddressIsReleased(t *testing.T) {
 	p := newPeer(t)
 	_ = p.Close()
 	s, leases := follower(led(p.address().Address))
 	s.released = func() {}
 	if s.refuses(t.Context(), p.address()) {
-		t.Fatal("an unknown leader at another address was taken for dead")
+		t.Fatal("an unknown leader at another address counts as dead")
 	}
 	s.isOwn = func(string) bool { return true }
 	if !s.refuses(t.Context(), p.address()) || !s.release(t.Context(), p.address()) {
@@ -193,7 +195,7 @@ func TestOwnAddresses(t *testing.T) {
 	}
 	for _, at := range []string{"192.0.2.1:6820", "[2001:db8::1]:6820", "", "scheduler:6820"} {
 		if isOwnAddress(at) {
-			t.Errorf("%q is none of this machine's", at)
+			t.Errorf("%q counts as an address of this machine", at)
 		}
 	}
 }

@@ -20,13 +20,13 @@ import (
 // server.
 const streams = 100
 
-// writesServer answers POSTs when enough of them are waiting at the same time.
+// writesServer responds to POSTs when enough of them wait at the same time.
 type writesServer struct {
 	url    string
 	client *http.Client
 	dials  atomic.Int32
-	now    atomic.Int32
-	most   atomic.Int32
+	now    atomic.Int32  // requests in flight
+	most   atomic.Int32  // requests that were in flight at the same time
 	enough chan struct{} // closed when there are as many as the client allows
 	once   sync.Once
 }
@@ -76,11 +76,11 @@ func (w *writesServer) do(ctx context.Context, method string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := w.client.Do(r)
+	resp, err := w.client.Do(r)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close()
+	return resp.Body.Close()
 }
 
 // A gang of a thousand pods is released at once: its bindings share the existing
