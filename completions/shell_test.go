@@ -218,10 +218,10 @@ var result = regexp.MustCompile(`=>((?:<[^\x00]*?>)*)<=\r?\n`)
 
 // console is an interactive shell at a terminal.
 type console struct {
-	t    *testing.T
-	tty  *os.File
-	text chan string
-	said string
+	t      *testing.T
+	tty    *os.File
+	text   chan string
+	output string
 }
 
 func open(t *testing.T, s *site, program string, args ...string) *console {
@@ -266,19 +266,19 @@ func (c *console) until(want *regexp.Regexp) []string {
 	c.t.Helper()
 	deadline := time.After(patience)
 	for {
-		if m := want.FindStringSubmatchIndex(c.said); m != nil {
-			found := want.FindStringSubmatch(c.said)
-			c.said = c.said[m[1]:]
+		if m := want.FindStringSubmatchIndex(c.output); m != nil {
+			found := want.FindStringSubmatch(c.output)
+			c.output = c.output[m[1]:]
 			return found
 		}
 		select {
 		case text, ok := <-c.text:
 			if !ok {
-				c.t.Fatalf("the shell is gone; it said %q", c.said)
+				c.t.Fatalf("the shell has ended; its output is %q", c.output)
 			}
-			c.said += text
+			c.output += text
 		case <-deadline:
-			c.t.Fatalf("no %v; the shell said %q", want, c.said)
+			c.t.Fatalf("no %v; the output of the shell is %q", want, c.output)
 		}
 	}
 }

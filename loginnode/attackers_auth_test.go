@@ -61,7 +61,7 @@ func TestS01UserSwitch(t *testing.T) {
 	}
 }
 
-func TestS02NothingOpensWithoutAKey(t *testing.T) {
+func TestS02NoChannelWithoutLogin(t *testing.T) {
 	n := start(t)
 	for name, methods := range map[string][]ssh.AuthMethod{
 		"none": nil, "password": {ssh.Password("x")},
@@ -87,7 +87,7 @@ func TestS02NothingOpensWithoutAKey(t *testing.T) {
 	}
 }
 
-func TestS02AFailingSourceRefuses(t *testing.T) {
+func TestS02FailingSourceRefuses(t *testing.T) {
 	for name, look := range map[string]auth.DirectoryFunc{
 		"error": func(context.Context, string) (*auth.User, error) { return nil, errors.New("broken") },
 		"hangs": func(ctx context.Context, _ string) (*auth.User, error) { <-ctx.Done(); return nil, ctx.Err() },
@@ -116,7 +116,7 @@ func (f *forger) SignWithAlgorithm(rnd io.Reader, data []byte, alg string) (*ssh
 	return f.real.(ssh.AlgorithmSigner).SignWithAlgorithm(rnd, data, alg)
 }
 
-func TestS03AnOfferedKeyProvesNothing(t *testing.T) {
+func TestS03OfferedKeyProvesNothing(t *testing.T) {
 	needRoot(t)
 	n := start(t)
 	n.authorize(n.bob(), `command="echo forced" `+string(ssh.MarshalAuthorizedKey(n.bob().key.PublicKey())))
@@ -137,7 +137,7 @@ func TestS03AnOfferedKeyProvesNothing(t *testing.T) {
 
 // A key that the server would take, and whose owner never proves to have it,
 // leaves nothing behind when another key is proven.
-func TestS03AKeyOfferedBeforeAnother(t *testing.T) {
+func TestS03KeyOfferedBeforeAnother(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)
 	first, _ := n.writeKey("offered") // OpenSSH offers a key of which it has the public half
@@ -375,7 +375,7 @@ func TestTwoUsersWithOneUIDAreRefused(t *testing.T) {
 	}
 }
 
-func TestAShellThatDoesNotExistIsRefused(t *testing.T) {
+func TestShellThatDoesNotExistIsRefused(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		inner := c.Auth.Users
 		c.Auth.Users = auth.DirectoryFunc(func(ctx context.Context, name string) (*auth.User, error) {

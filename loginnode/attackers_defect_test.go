@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-func TestS08ADefectCostsOneSession(t *testing.T) {
+func TestS08DefectEndsOneSession(t *testing.T) {
 	var armed atomic.Bool
 	n := start(t, func(c *loginnode.Config) {
 		c.Session.Prepare = func(context.Context, *auth.Login) ([]string, func(), error) {
@@ -36,7 +36,7 @@ func TestS08ADefectCostsOneSession(t *testing.T) {
 	broken, err := c.NewSession()
 	n.must(err)
 	if err := broken.Run("true"); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	_, err = io.WriteString(in, "alive\n")
 	n.must(err)
@@ -51,7 +51,7 @@ func TestS08ADefectCostsOneSession(t *testing.T) {
 
 // The same in goroutines beside the session's requests, where nothing else would
 // recover.
-func TestS08ADefectBesideTheRequests(t *testing.T) {
+func TestS08DefectBesideTheRequests(t *testing.T) {
 	var armed atomic.Bool
 	n := start(t, func(c *loginnode.Config) {
 		c.Now = func() time.Time {
@@ -120,7 +120,7 @@ func withDefects(t *testing.T, change ...func(*loginnode.Config)) (n *node, log 
 	}
 }
 
-func TestS08ADefectWhileAPortIsOpened(t *testing.T) {
+func TestS08DefectWhileAPortIsOpened(t *testing.T) {
 	n, log, alive := withDefects(t)
 	c := n.login(n.ann())
 	l := listenTCP(t)
@@ -128,7 +128,7 @@ func TestS08ADefectWhileAPortIsOpened(t *testing.T) {
 	n.must(l.Close())
 	log.arm("forward")
 	if _, err := c.Listen("tcp", address); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	alive("1")
 	again, err := c.Listen("tcp", address)
@@ -141,13 +141,13 @@ func TestS08ADefectWhileAPortIsOpened(t *testing.T) {
 	}
 }
 
-func TestS08ADefectWhileASocketIsOpened(t *testing.T) {
+func TestS08DefectWhileASocketIsOpened(t *testing.T) {
 	n, log, alive := withDefects(t)
 	c := n.login(n.ann())
 	socket := n.ann().Home + "/s.sock"
 	log.arm("forward")
 	if _, err := c.ListenUnix(socket); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	alive("1")
 	again, err := c.ListenUnix(socket)
@@ -157,14 +157,14 @@ func TestS08ADefectWhileASocketIsOpened(t *testing.T) {
 	again.Close()
 }
 
-func TestS08ADefectWhileAConnectionIsForwarded(t *testing.T) {
+func TestS08DefectWhileAConnectionIsForwarded(t *testing.T) {
 	n, log, alive := withDefects(t)
 	c := n.login(n.ann())
 	l := listenTCP(t)
 	defer l.Close()
 	log.arm("forward")
 	if _, err := c.Dial("tcp", l.Addr().String()); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	alive("1")
 	far, err := l.Accept()
@@ -182,13 +182,13 @@ func TestS08ADefectWhileAConnectionIsForwarded(t *testing.T) {
 	again.Close()
 }
 
-// A defect while the login is noted: nobody is served by half.
-func TestS08ADefectAtTheLogin(t *testing.T) {
+// A defect while the login is recorded: the connection is closed, and no session is opened.
+func TestS08DefectAtTheLogin(t *testing.T) {
 	n, log, alive := withDefects(t)
 	log.arm("login")
 	if c, err := n.dial(n.ann().Name, n.ann().key); err == nil {
 		if _, err := c.NewSession(); err == nil {
-			t.Error("the defect passed unnoticed")
+			t.Error("a session was opened in spite of the defect")
 		}
 		_ = c.Wait() // the server closes it
 	}
@@ -199,14 +199,14 @@ func TestS08ADefectAtTheLogin(t *testing.T) {
 
 // A defect while a session's start is noted: its process is not left behind,
 // and a drain does not wait for it.
-func TestS08ADefectAtTheStartOfASession(t *testing.T) {
+func TestS08DefectAtTheStartOfASession(t *testing.T) {
 	n, log, alive := withDefects(t)
 	c := n.login(n.ann())
 	broken, err := c.NewSession()
 	n.must(err)
 	log.arm("session-start")
 	if err := broken.Run("exec sleep 1000"); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	alive("1")
 	if got := run(t, c, "echo same connection"); got != "same connection" {
@@ -216,7 +216,7 @@ func TestS08ADefectAtTheStartOfASession(t *testing.T) {
 }
 
 // The same where the session is passed on to a user's pod.
-func TestS08ADefectAtTheStartOfASessionInAPod(t *testing.T) {
+func TestS08DefectAtTheStartOfASessionInAPod(t *testing.T) {
 	log := &defective{records: &records{}}
 	n, _ := withPods(t, func(c *loginnode.Config) { c.Audit = log })
 	c := n.login(n.ann())
@@ -227,7 +227,7 @@ func TestS08ADefectAtTheStartOfASessionInAPod(t *testing.T) {
 	n.must(err)
 	log.arm("session-start")
 	if err := broken.Run("exec sleep 1000"); err == nil {
-		t.Error("the defect passed unnoticed")
+		t.Error("a session was opened in spite of the defect")
 	}
 	if got := run(t, c, "echo same connection"); got != "same connection" {
 		t.Errorf("%q", got)

@@ -101,7 +101,7 @@ func TestS11ForbiddenDestinations(t *testing.T) {
 	}
 }
 
-func TestS11ListenersAreOnesOwnAndOnLoopback(t *testing.T) {
+func TestS11ListenersAreOfTheUserAndOnLoopback(t *testing.T) {
 	n := start(t)
 	one, other := n.login(n.ann()), n.login(n.ann())
 	l, err := one.Listen("tcp", "0.0.0.0:0")

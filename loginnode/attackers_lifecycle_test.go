@@ -152,8 +152,8 @@ func TestS15ClientsThatVanishAtTheStart(t *testing.T) {
 	eventually.Holds(t, "no process to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
 }
 
-// figures says, when its result is called, what something took of this process,
-// which is clients and server together.
+// figures returns a function that logs the resources that something has used in this process,
+// which contains clients and server.
 func figures(t testing.TB, what string) func() {
 	t.Helper()
 	resident := func() int {
@@ -266,7 +266,7 @@ func TestDrainWarnsWaitsAndEnds(t *testing.T) {
 	}
 }
 
-func TestADeadClientIsNoticed(t *testing.T) {
+func TestDeadClientIsNoticed(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.KeepAlive, c.KeepAliveMax = 200*time.Millisecond, 2 })
 	// A relay that stops to carry anything, as a network does that is gone.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -326,7 +326,7 @@ func TestClientsKeepalivesAreAnswered(t *testing.T) {
 	}
 }
 
-// A client that wants no more sessions has the one that it has just opened.
+// A client that sends no-more-sessions keeps the session that it has just opened.
 func TestNoMoreSessions(t *testing.T) {
 	n := start(t)
 	for range 20 {
@@ -376,7 +376,7 @@ func TestHomeIsMadeOnFirstLogin(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	if strings.Contains(string(out), "/proc") {
-		t.Errorf("the client is told more than it need know: %q", out)
+		t.Errorf("the client gets details of the failure: %q", out)
 	}
 	if f := n.audit.find(t, "session-failed"); len(f) != 1 || !strings.Contains(f[0].Reason, "/proc/no") {
 		t.Errorf("the log: %+v", f)

@@ -51,7 +51,7 @@ func TestSeveralKeysBeforeTheRightOneAreNoFailure(t *testing.T) {
 }
 
 // A connection that fails costs one penalty, however many keys it offered.
-func TestAFailedConnectionIsOnePenalty(t *testing.T) {
+func TestFailedConnectionIsOnePenalty(t *testing.T) {
 	have(t, "ssh")
 	n := start(t, func(c *loginnode.Config) {
 		c.Penalties = limit.Penalties{AuthFail: 10 * time.Second, Min: 15 * time.Second}
@@ -76,7 +76,7 @@ func TestAFailedConnectionIsOnePenalty(t *testing.T) {
 // An attacker with the address of another user, who logs in with OpenSSH's client, does
 // not lock out users there: neither with wrong keys nor with connections that it only
 // keeps open.
-func TestAnAttackerBehindASharedAddressLocksNobodyOut(t *testing.T) {
+func TestAttackerBehindSharedAddressLocksNobodyOut(t *testing.T) {
 	have(t, "ssh")
 	n := start(t, func(c *loginnode.Config) {
 		c.Penalties = limit.Penalties{AuthFail: time.Minute}

@@ -20,7 +20,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
-func TestS19AnUnknownUserLooksLikeAKnownOne(t *testing.T) {
+func TestS19UnknownUserLooksLikeKnownUser(t *testing.T) {
 	n := start(t)
 	refusal := func(name string) string {
 		_, err := n.dial(name, newKey(t))
@@ -145,7 +145,7 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 }
 
 // A client that caused a panic before the login is delayed, and no other.
-func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
+func TestDefectBeforeTheLoginIsAPenalty(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		c.Penalties = limit.Penalties{}
 		inner := c.Auth.Users
@@ -184,7 +184,7 @@ func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 
 // Many clients that never log in, in every way: another user can log in all the time,
 // all of them are disconnected, and nothing of them remains.
-func TestS06AnAttackBeforeTheLogin(t *testing.T) {
+func TestS06AttackBeforeTheLogin(t *testing.T) {
 	peers := 200
 	if os.Getenv("BERTH_TEST_FULL") != "" {
 		peers = 2000

@@ -27,7 +27,7 @@ func (n *node) peer(program string) *exec.Cmd {
 
 // A client that starts a key exchange and does not continue it blocks everything on its
 // connection. It is disconnected like a dead one, with its sessions.
-func TestS07AStuckKeyExchange(t *testing.T) {
+func TestS07StuckKeyExchange(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.KeepAlive, c.KeepAliveMax = 200*time.Millisecond, 3 })
 	cmd := n.peer(`
 t = paramiko.Transport(("127.0.0.1", int(sys.argv[1])))

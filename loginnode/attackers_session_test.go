@@ -333,7 +333,7 @@ func TestSignalsAndExitSignal(t *testing.T) {
 
 // Unsolicited replies, and messages for channels that do not exist, end at most that
 // connection.
-func TestS07AnswersThatNobodyAskedFor(t *testing.T) {
+func TestS07UnrequestedResponses(t *testing.T) {
 	have(t, "python3")
 	if exec.Command(python, "-c", "import paramiko").Run() != nil {
 		t.Skip("needs python3-paramiko")

@@ -18,7 +18,7 @@ import (
 
 // A source that hangs for one user refuses that login after a time, with the reason in
 // the log, and does not delay others in the meantime.
-func TestASourceThatHangs(t *testing.T) {
+func TestSourceThatHangs(t *testing.T) {
 	asked := make(chan bool, 16)
 	n := start(t, func(c *loginnode.Config) {
 		inner := c.Auth.Users

@@ -67,7 +67,7 @@ func TestTerminalIsByteExact(t *testing.T) {
 
 // The log shows who did what, from where, with which key, how it ended and how many
 // bytes were transferred.
-func TestTheAuditLogSaysWhatWasDone(t *testing.T) {
+func TestAuditLogRecordsWhatWasDone(t *testing.T) {
 	n := start(t)
 	c := n.login(n.ann())
 	s, err := c.NewSession()
@@ -90,7 +90,7 @@ func TestTheAuditLogSaysWhatWasDone(t *testing.T) {
 	}
 }
 
-func TestALoginThatAsksForNothingIsRecorded(t *testing.T) {
+func TestLoginWithoutRequestIsRecorded(t *testing.T) {
 	n := start(t)
 	c, err := n.dial("ann", n.ann().key)
 	n.must(err)

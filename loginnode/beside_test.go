@@ -93,14 +93,14 @@ func (w *walker) startSSHD(t *testing.T) {
 	}, "\n")+"\n"), 0o600))
 	w.must(os.MkdirAll("/run/sshd", 0o755))
 	cmd := exec.Command(sshd, "-D", "-e", "-f", config)
-	var said lockedBuffer
-	cmd.Stderr = &said
+	var output lockedBuffer
+	cmd.Stderr = &output
 	w.must(cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("sshd: %s", said.String())
+			t.Logf("sshd: %s", output.String())
 		}
 	})
 	eventually.Holds(t, "sshd answers", func() bool {
@@ -110,7 +110,7 @@ func (w *walker) startSSHD(t *testing.T) {
 }
 
 // walk runs a script against a server, in a fresh directory and home, and returns
-// all that it says without what differs from one run to the next.
+// its whole output without the parts that differ from one run to the next.
 func (w *walker) walk(t *testing.T, script, port string) string {
 	t.Helper()
 	d, err := os.MkdirTemp(w.dir, "walk")

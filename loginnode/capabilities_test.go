@@ -33,7 +33,7 @@ func chartCapabilities(t *testing.T) []string {
 
 // The login node does everything with the capabilities of the chart's pod, and
 // something is missing without any one of them.
-func TestTheCapabilitiesOfThePodAreExact(t *testing.T) {
+func TestCapabilitiesOfThePodAreExact(t *testing.T) {
 	needRoot(t)
 	have(t, "setpriv", "ssh", "sftp")
 	all := chartCapabilities(t)

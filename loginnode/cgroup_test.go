@@ -77,7 +77,7 @@ func TestSessionsRunInTheUsersCgroup(t *testing.T) {
 
 // A server in the delegated group itself moves to a child: a group with processes
 // cannot enable controllers for its children.
-func TestADelegatedGroupIsMadeReady(t *testing.T) {
+func TestDelegatedCgroupIsPrepared(t *testing.T) {
 	parent := cgroupParent(t)
 	groups := &session.Cgroups{Parent: parent, PIDs: "64"}
 	inside := exec.Command("sleep", "1000")

@@ -170,7 +170,7 @@ func TestControlMaster(t *testing.T) {
 
 // A client that requests one session more than a connection may have opens a connection
 // of its own for it, at once: OpenSSH's client does so when the session is refused.
-func TestASessionTooManyHasAConnectionOfItsOwn(t *testing.T) {
+func TestSessionBeyondTheLimitGetsANewConnection(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)
 	ctl := filepath.Join(n.dir, "ctl")

@@ -10,7 +10,7 @@ import (
 )
 
 // The page for administrators lists the features and the tests that fail without them.
-func TestTheTableOfFeaturesNamesRealTests(t *testing.T) {
+func TestTableOfFeaturesNamesRealTests(t *testing.T) {
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)

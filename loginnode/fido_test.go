@@ -22,8 +22,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// token is a FIDO authenticator in software (PROTOCOL.u2f): its signatures say whether
-// it was touched.
+// token is a FIDO authenticator in software (PROTOCOL.u2f): its signatures contain whether it
+// was touched.
 type token struct {
 	public    ssh.PublicKey
 	algorithm string

@@ -19,7 +19,7 @@ import (
 // A user's fork bomb ends at that user's limit: another user can log in and run
 // commands all the time. It runs in a cgroup of the test that limits it if the login
 // node does not.
-func TestAForkBombIsItsUsersOwn(t *testing.T) {
+func TestForkBombAffectsItsUserOnly(t *testing.T) {
 	needRoot(t)
 	group := boundedGroup(t, 400)
 	n := start(t) // for its users and keys

@@ -288,11 +288,11 @@ func run(t testing.TB, c *ssh.Client, command string) string {
 	}
 	defer s.Close()
 	// The login node announces a pod that starts slowly on stderr.
-	var said strings.Builder
-	s.Stderr = &said
+	var output strings.Builder
+	s.Stderr = &output
 	out, err := s.Output(command)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s%s", command, err, out, &said)
+		t.Fatalf("%s: %v\n%s%s", command, err, out, &output)
 	}
 	return strings.TrimSuffix(string(out), "\n")
 }

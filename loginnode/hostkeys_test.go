@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode"
 )
 
-// A client that knows the present key learns the next one, with a proof, and accepts it
-// without a question: OpenSSH with UpdateHostKeys.
+// A client that trusts the present key receives the next one with a proof and accepts it without
+// a question: OpenSSH with UpdateHostKeys.
 func TestHostKeysRotate(t *testing.T) {
 	have(t, "ssh")
 	next := newKey(t)

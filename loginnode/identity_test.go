@@ -24,7 +24,7 @@ func (n *named) User() string { return n.user }
 
 // Behind the attempts there is a second check: a connection is not served
 // whose identity is missing, or is not that of the name it has logged in with.
-func TestS01TheIdentityIsTheConnections(t *testing.T) {
+func TestS01IdentityIsThatOfTheConnection(t *testing.T) {
 	for name, p := range map[string]*ssh.Permissions{
 		"none": nil, "an empty one": {}, "somebody else's": auth.Proven(&auth.User{Name: "ann", UID: 1}, "publickey"),
 	} {

@@ -18,7 +18,7 @@ func first(in, out string) []byte {
 	return append(packet, 0, 0, 0, 0)
 }
 
-func TestTheFasterCipherIsOfferedToWhoHasBoth(t *testing.T) {
+func TestFasterCipherIsOfferedToClientsWithBoth(t *testing.T) {
 	const chacha, gcm, both = "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 	for _, c := range []struct{ in, out, want string }{
 		{"unknown@x," + chacha + ",aes128-ctr," + gcm, chacha + "," + gcm, both},

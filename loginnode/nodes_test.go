@@ -80,17 +80,17 @@ func combined(t *testing.T, cmd *exec.Cmd) string {
 // stdout returns the stdout of the command, which must succeed.
 func stdout(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
-	var said strings.Builder
-	cmd.Stderr = &said
+	var output strings.Builder
+	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %v\n%s%s", cmd.Args, err, out, &said)
+		t.Fatalf("%v: %v\n%s%s", cmd.Args, err, out, &output)
 	}
 	return string(out)
 }
 
 // With OpenSSH's clients: a command, its exit code, a terminal, files.
-func TestANodeOfOnesJobIsReachedThroughTheLoginNode(t *testing.T) {
+func TestNodeOfOwnJobIsReachedThroughTheLoginNode(t *testing.T) {
 	have(t, "ssh", "scp", "sftp")
 	n := withNodes(t)
 	out := combined(t, n.jump(n.ann(), "ssh", "c1", "echo $IN_JOB $TTY; id -u; echo $NAMES"))
@@ -134,7 +134,7 @@ func sameFile(t *testing.T, a, b string) {
 }
 
 // Without a job there the answer is pam_slurm_adopt's, and nothing runs.
-func TestANodeWithoutAJobIsClosed(t *testing.T) {
+func TestNodeWithoutJobIsClosed(t *testing.T) {
 	have(t, "ssh")
 	n := withNodes(t)
 	out, err := n.jump(n.ann(), "ssh", "c2", "echo let in").CombinedOutput()
@@ -176,7 +176,7 @@ func inner(c *ssh.Client, n *node, user string, keys ...ssh.Signer) (*ssh.Client
 
 // Only the user of the outer connection reaches the node, with one of that user's keys
 // and its restrictions.
-func TestTheWayToANodeIsTheUsersOwn(t *testing.T) {
+func TestConnectionToNodeIsOfTheUserOnly(t *testing.T) {
 	needRoot(t)
 	n := withNodes(t)
 	ann, bob := n.login(n.ann()), n.login(n.bob())

@@ -95,7 +95,7 @@ func TestS05SignaturesOfUsers(t *testing.T) {
 	n.must(err)
 	if c, err := n.dial("ann", sha1); err == nil {
 		c.Close()
-		t.Error("a signature with SHA-1 let somebody in")
+		t.Error("a login with a SHA-1 signature is accepted")
 	}
 }
 
@@ -144,8 +144,8 @@ func (d *dripping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// listening says nothing after its first line until it has heard the server's
-// first message.
+// listening sends nothing after its first line until it has received the first message of the
+// server.
 type listening struct {
 	net.Conn
 	said, lines bool

@@ -109,7 +109,7 @@ func (p *provider) signed(key *ecdsa.PrivateKey) func(map[string]any) string {
 	}
 }
 
-// unsigned returns tokens whose header says that they need no signature.
+// unsigned returns a token without a signature, with the algorithm "none".
 func unsigned(claims map[string]any) string {
 	body, _ := json.Marshal(claims)
 	encode := base64.RawURLEncoding.EncodeToString
@@ -262,7 +262,7 @@ func TestDeviceLoginMapsNames(t *testing.T) {
 }
 
 // Texts of the provider do not control the terminal.
-func TestAProvidersTextIsHarmless(t *testing.T) {
+func TestTextOfProviderIsEscaped(t *testing.T) {
 	p := newProvider(t)
 	p.url = "http://x/\x1b]52;c;UFdORUQ=\x07\u202e"
 	n := start(t, p.login())

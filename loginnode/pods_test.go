@@ -225,7 +225,7 @@ func TestOptionsOfKeysHoldInPods(t *testing.T) {
 
 // While the pod starts, the client gets a message on its standard error, and nothing
 // that it has sent in the meantime is lost.
-func TestTheClientSeesThatThePodStarts(t *testing.T) {
+func TestClientSeesThatThePodStarts(t *testing.T) {
 	have(t, "ssh")
 	n, p := withPods(t)
 	p.delay = make(chan struct{})
@@ -247,7 +247,7 @@ func TestTheClientSeesThatThePodStarts(t *testing.T) {
 
 // If a pod cannot be created, that login fails with a message to the client and the
 // reason in the log; the next login tries again.
-func TestAPodThatCannotBeHad(t *testing.T) {
+func TestPodThatCannotStart(t *testing.T) {
 	n, p := withPods(t)
 	p.fail = errors.New("quota exceeded: secret details")
 	s, err := n.login(n.ann()).NewSession()
@@ -266,7 +266,7 @@ func TestAPodThatCannotBeHad(t *testing.T) {
 
 // A pod accepts only its gateway, whatever key of the user's or of another pod's a
 // client has, and it serves nothing before it knows for which user.
-func TestAPodTakesItsGatewayOnly(t *testing.T) {
+func TestPodAcceptsItsGatewayOnly(t *testing.T) {
 	n, p := withPods(t)
 	u := n.ann().User
 	pod, err := p.start(t.Context(), u, func(string) {})
@@ -367,7 +367,7 @@ func TestIdlePodsGo(t *testing.T) {
 }
 
 // A pod that dies ends its connections, and the next login gets a new one.
-func TestAPodThatDies(t *testing.T) {
+func TestPodThatFails(t *testing.T) {
 	n, p := withPods(t)
 	c := n.login(n.ann())
 	run(t, c, "true")

@@ -16,10 +16,9 @@ import (
 	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// The program itself, stopped with SIGTERM: it is not ready any more at once, refuses
-// new logins, writes a message to every terminal, lets the session finish, and exits
-// with 0.
-func TestTheProgramDrains(t *testing.T) {
+// After SIGTERM the program is no longer ready, refuses new logins, writes a message to every
+// terminal, lets the session finish, and exits with 0.
+func TestProgramDrains(t *testing.T) {
 	n := start(t) // for its users and keys
 	_, host := n.writeKey("host")
 	n.must(os.Mkdir(filepath.Join(n.dir, "hostkeys"), 0o700))
@@ -58,15 +57,15 @@ drainMessage: this node ends
 	s, err := c.NewSession()
 	n.must(err)
 	n.must(s.RequestPty("xterm", 24, 80, nil))
-	var said, out lockedBuffer
-	s.Stderr, s.Stdout = &said, &out
+	var output, out lockedBuffer
+	s.Stderr, s.Stdout = &output, &out
 	in, err := s.StdinPipe()
 	n.must(err)
 	n.must(s.Start("echo begun; read x; exit 5"))
 	eventually.Holds(t, "the session", func() bool { return strings.Contains(out.String(), "begun") })
 
 	n.must(cmd.Process.Signal(syscall.SIGTERM))
-	eventually.Holds(t, "the word", func() bool { return strings.Contains(said.String(), "this node ends") })
+	eventually.Holds(t, "the message in the terminal", func() bool { return strings.Contains(output.String(), "this node ends") })
 	if got := ready(); !strings.HasPrefix(got, "503") {
 		t.Errorf("ready while it drains: %s", got)
 	}

@@ -15,7 +15,7 @@ import (
 
 // One user takes no more of the server than a share, over all connections, and
 // has it again when they end.
-func TestAUserHasAShareOfTheServer(t *testing.T) {
+func TestUserHasAShareOfTheServer(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.MaxUserConnections, c.MaxUserChannels = 3, 5 })
 	l := listenTCP(t)
 	counter(t, l)

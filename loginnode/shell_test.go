@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode"
 )
 
-func TestTheShellIsALoginShellAndExecReadsBashrc(t *testing.T) {
+func TestShellIsALoginShellAndExecReadsBashrc(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)
 	n.must(os.WriteFile(filepath.Join(n.ann().Home, ".bashrc"), []byte("MODULE=loaded\n"), 0o644))

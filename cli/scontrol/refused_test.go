@@ -16,7 +16,7 @@ func printed(err error) string {
 }
 
 // The form of an error follows from its code, whatever its text is.
-func TestTheCodeDecidesHowAnErrorIsPrinted(t *testing.T) {
+func TestCodeDecidesHowErrorIsPrinted(t *testing.T) {
 	const text, sent = "It did not work.", "slurm_update error: "
 	job, step, node := status.EntityJob, status.EntityStep, status.EntityNode
 	partition, reservation := status.EntityPartition, status.EntityReservation

@@ -7,9 +7,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// TestAttachErrorGoesByReason checks that the reason of the API's answer decides
-// about the message, not its text.
-func TestAttachErrorGoesByReason(t *testing.T) {
+// TestAttachErrorDependsOnReason checks that the message depends on the reason of the API's
+// error, not on its text.
+func TestAttachErrorDependsOnReason(t *testing.T) {
 	for reason, want := range map[string]string{
 		wire.ReasonJobDone: "Slurm job 7 has expired",
 		"Conflict":         "Unable to confirm allocation for job 7: any text",

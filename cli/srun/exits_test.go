@@ -13,14 +13,14 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// ends are wait statuses of the tasks of a step, in order, and what Slurm 22.05.8
-// printed about them.
+// ends are wait statuses of the tasks of a step, in order, and the output and exit code of
+// srun 22.05.8.
 var ends = []struct {
 	name    string
 	tasks   []uint32
 	aborted bool // by scancel, after the first task
 	quiet   int
-	said    string // lines without "srun: ", by |
+	output  string // lines without "srun: ", by |
 	code    int
 }{
 	{"killed", []uint32{9}, false, 0, "error: n1: task 0: Killed|Force Terminated StepId=7.3", 137},
@@ -44,8 +44,8 @@ var ends = []struct {
 func TestEndsAsRecorded(t *testing.T) {
 	for _, c := range ends {
 		t.Run(c.name, func(t *testing.T) {
-			var said bytes.Buffer
-			o := New(newProcess(&said), nil)
+			var output bytes.Buffer
+			o := New(newProcess(&output), nil)
 			r := &run{
 				o: o, parsed: &option.Parsed{Client: option.Client{Quiet: c.quiet}}, quiet: c.quiet > 0,
 				req: &step.Request{JobID: 7},
@@ -65,19 +65,19 @@ func TestEndsAsRecorded(t *testing.T) {
 			if code := r.all.finish(); code != c.code {
 				t.Errorf("code %d, want %d", code, c.code)
 			}
-			lines := slices.DeleteFunc(strings.Split(said.String(), "\n"), func(l string) bool { return l == "" })
-			if got := strings.ReplaceAll(strings.Join(lines, "|"), "srun: ", ""); got != c.said {
-				t.Errorf("said %q\nwant %q", got, c.said)
+			lines := slices.DeleteFunc(strings.Split(output.String(), "\n"), func(l string) bool { return l == "" })
+			if got := strings.ReplaceAll(strings.Join(lines, "|"), "srun: ", ""); got != c.output {
+				t.Errorf("output %q\nwant %q", got, c.output)
 			}
 		})
 	}
 }
 
-// TestLostNodeIsNotForced checks that a task that is lost with its node does not
-// count as killed.
+// TestLostNodeIsNotForced checks that srun does not report a step as terminated by force if its
+// task was lost with a node.
 func TestLostNodeIsNotForced(t *testing.T) {
-	var said bytes.Buffer
-	o := New(newProcess(&said), nil)
+	var output bytes.Buffer
+	o := New(newProcess(&output), nil)
 	r := &run{o: o, parsed: &option.Parsed{}, req: &step.Request{JobID: 7}}
 	r.all = &steps{o: o, parts: []*run{r}}
 	r.created = &step.Created{Tasks: 1, Nodes: []string{"n1"}, TaskNode: []int32{0}}
@@ -86,8 +86,8 @@ func TestLostNodeIsNotForced(t *testing.T) {
 	if code := r.all.finish(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("code %d", code)
 	}
-	if want := "srun: error: Node failure on n1\n"; said.String() != want {
-		t.Errorf("said %q, want %q", said.String(), want)
+	if want := "srun: error: Node failure on n1\n"; output.String() != want {
+		t.Errorf("output %q, want %q", output.String(), want)
 	}
 }
 

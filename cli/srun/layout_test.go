@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// recorded is what the real srun did in a real allocation: testdata/layout.json.
+// recorded is a call of srun 22.05.8 in an allocation, of testdata/layout.json.
 type recorded struct {
 	Nodes string            // SLURM_JOB_NODELIST
 	CPUs  string            // SLURM_JOB_CPUS_PER_NODE
@@ -26,7 +26,7 @@ type recorded struct {
 	Tasks []string // the node of each task; empty: no step
 }
 
-// differs names cases where Berth means to do something else, and why.
+// differs lists cases in which the output of Berth differs on purpose, with that output.
 var differs = map[string]string{
 	// Slurm names another reason where a node is excluded and the rest is too small.
 	"n[1-3] 4,3,1 -x n2 -N 2": ReasonText,
@@ -46,12 +46,12 @@ func TestLayoutAsRecorded(t *testing.T) {
 	}
 	for _, c := range file.Cases {
 		name := c.Nodes + " " + c.CPUs + " " + strings.Join(c.Args, " ")
-		said, tasks := place(t, &c)
+		output, tasks := place(t, &c)
 		if want, ok := differs[name]; ok {
 			c.Said = []string{want}
 		}
-		if !reflect.DeepEqual(said, c.Said) && len(said)+len(c.Said) > 0 {
-			t.Errorf("%s %v:\nsaid %q\nwant %q", name, c.Env, said, c.Said)
+		if !reflect.DeepEqual(output, c.Said) && len(output)+len(c.Said) > 0 {
+			t.Errorf("%s %v:\noutput %q\nwant %q", name, c.Env, output, c.Said)
 		}
 		if !reflect.DeepEqual(tasks, c.Tasks) && len(tasks)+len(c.Tasks) > 0 {
 			t.Errorf("%s: tasks on %v, want %v", name, tasks, c.Tasks)
@@ -60,7 +60,7 @@ func TestLayoutAsRecorded(t *testing.T) {
 }
 
 // place does what srun and the coordinator do up to the layout.
-func place(t *testing.T, c *recorded) (said, tasks []string) {
+func place(t *testing.T, c *recorded) (output, tasks []string) {
 	t.Helper()
 	var environ []string
 	for k, v := range c.Env {
@@ -72,14 +72,14 @@ func place(t *testing.T, c *recorded) (said, tasks []string) {
 	}
 	s, warnings := shape(p)
 	for _, w := range warnings {
-		said = append(said, "Warning: "+w)
+		output = append(output, "Warning: "+w)
 	}
 	lines, err := checkNodes(p, &s)
-	said = append(said, lines...)
+	output = append(output, lines...)
 	if err != nil {
 		var e *slurmerr.Error
 		errors.As(err, &e)
-		return append(said, "error: "+e.Message), nil
+		return append(output, "error: "+e.Message), nil
 	}
 	names, err := hostlist.Expand(c.Nodes)
 	if err != nil {
@@ -93,14 +93,14 @@ func place(t *testing.T, c *recorded) (said, tasks []string) {
 	var no *step.RefusedError
 	if errors.As(err, &no) {
 		for _, line := range no.Lines {
-			said = append(said, "error: "+line)
+			output = append(output, "error: "+line)
 		}
-		return said, nil
+		return output, nil
 	}
 	for _, n := range l.TaskNode() {
 		tasks = append(tasks, names[l.Nodes[n]])
 	}
-	return said, tasks
+	return output, tasks
 }
 
 // counts reads 4,3(x2).

@@ -34,8 +34,8 @@ func TestVerboseInJob(t *testing.T) {
 			"srun: jobid 12: nodes(1):`n3', cpu counts: 1(x1)\nsrun: jobid 13: nodes(2):`n[1-2]', cpu counts: 1(x2)\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var said strings.Builder
-			p := newProcess(&said)
+			var output strings.Builder
+			p := newProcess(&output)
 			p.Dir = func() (string, error) { return "/home", nil }
 			p.LookupEnv = func(name string) (string, bool) {
 				for _, e := range c.env {
@@ -50,8 +50,8 @@ func TestVerboseInJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			New(p, nil).reportOptions(t.Context(), []*option.Parsed{parsed})
-			if said.String() != c.want {
-				t.Errorf("said\n%swant\n%s", said.String(), c.want)
+			if output.String() != c.want {
+				t.Errorf("output\n%swant\n%s", output.String(), c.want)
 			}
 		})
 	}
@@ -60,18 +60,18 @@ func TestVerboseInJob(t *testing.T) {
 // TestAllocationIsReported checks the line with the id of a job that srun has allocated, on
 // which programs rely.
 func TestAllocationIsReported(t *testing.T) {
-	var said strings.Builder
+	var output strings.Builder
 	host := func(name string, cpus int32) wire.Host { return wire.Host{Name: name, CPUs: cpus} }
-	New(newProcess(&said), nil).reportAllocation(&wire.Welcome{
+	New(newProcess(&output), nil).reportAllocation(&wire.Welcome{
 		JobID: 7, Hosts: []wire.Host{host("n1", 3), host("n2", 3), host("n3", 1)},
 	})
-	if want := "srun: jobid 7: nodes(3):`n[1-3]', cpu counts: 3(x2),1(x1)\n"; said.String() != want {
-		t.Errorf("said %q, want %q", said.String(), want)
+	if want := "srun: jobid 7: nodes(3):`n[1-3]', cpu counts: 3(x2),1(x1)\n"; output.String() != want {
+		t.Errorf("output %q, want %q", output.String(), want)
 	}
 }
 
-// TestRepeatedNodesAreReported checks what srun says in a job of three nodes about a list that
-// names some of them several times, as Slurm 22.05.8 does.
+// TestRepeatedNodesAreReported checks the error about a list of nodes that names some nodes
+// several times, in a job of three nodes. The texts are those of Slurm 22.05.8.
 func TestRepeatedNodesAreReported(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -67,7 +67,7 @@ func content(t *testing.T, image v1.Image) map[string]string {
 
 func amd64() v1.Platform { return v1.Platform{OS: "linux", Architecture: "amd64"} }
 
-func TestImagesHoldWhatTheyAreFor(t *testing.T) {
+func TestImagesHaveTheirPrograms(t *testing.T) {
 	base := build(t, Spec{Platform: amd64(), Files: []File{{Path: "bin/bash", Text: "a shell"}}, Env: []string{"PATH=/bin"}})
 	parts := Parts{Platform: amd64(), Bin: programs(t), Links: []string{"sbatch", "squeue"}, Base: base, Labels: map[string]string{"version": "1"}}
 	for name, c := range map[string]struct {

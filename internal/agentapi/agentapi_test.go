@@ -21,11 +21,11 @@ import (
 )
 
 func TestGang(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 3)
-	w := h.gather(t, 7, "anna", 1, 3)
+	w := h.helloAll(t, 7, "anna", 1, 3)
 	if h.ready != 1 {
-		t.Errorf("the keeper was told %d times", h.ready)
+		t.Errorf("GangReady was called %d times, want once", h.ready)
 	}
 	for i := range w {
 		if w[i].Index != int32(i) || w[i].JobID != 7 || len(w[i].Hosts) != 3 || w[i].Hosts[2].Name != "n3" || w[i].Hosts[2].Address != "10.0.0.3:7000" || w[i].Hosts[2].Tasks != 1 {
@@ -50,12 +50,12 @@ func TestGang(t *testing.T) {
 }
 
 func TestCertificatesDiffer(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 1)
 	h.place(t, 8, "anna", 1, 1)
 	h.place(t, 9, "anna", 2, 1)
 	seen := map[string]bool{}
-	for _, w := range []wire.Welcome{h.gather(t, 7, "anna", 1, 1)[0], h.gather(t, 8, "anna", 1, 1)[0], h.gather(t, 9, "anna", 2, 1)[0]} {
+	for _, w := range []wire.Welcome{h.helloAll(t, 7, "anna", 1, 1)[0], h.helloAll(t, 8, "anna", 1, 1)[0], h.helloAll(t, 9, "anna", 2, 1)[0]} {
 		if seen[w.Key] || seen[w.Certificate] {
 			t.Error("two jobs have one key")
 		}
@@ -63,61 +63,61 @@ func TestCertificatesDiffer(t *testing.T) {
 	}
 }
 
-// Nobody is welcome before everybody is there.
+// No agent gets its welcome before the agents of all nodes have sent their hello.
 func TestHelloIsHeld(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 2)
-	answered := make(chan int, 1)
+	responded := make(chan int, 1)
 	go func() {
-		code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
-		answered <- code
+		code, _ := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
+		responded <- code
 	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if code, _ := h.ask(ctx, wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil); code != 0 {
-		t.Fatalf("answered with %d", code)
+	if code, _ := h.post(ctx, wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil); code != 0 {
+		t.Fatalf("an agent of an incomplete gang gets the response %d", code)
 	}
 	select {
-	case code := <-answered:
-		t.Fatalf("answered with %d", code)
+	case code := <-responded:
+		t.Fatalf("an agent of an incomplete gang gets the response %d", code)
 	default:
 	}
-	if code, text := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 1), hello(7, 1, 1), nil); code != 200 {
+	if code, text := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 1), hello(7, 1, 1), nil); code != 200 {
 		t.Errorf("%d %s", code, text)
 	}
-	if code := <-answered; code != 200 {
+	if code := <-responded; code != 200 {
 		t.Errorf("%d", code)
 	}
 }
 
-// A server dies after the gang was recorded: agents that missed the answer get the same
-// one.
-func TestHelloAfterARestart(t *testing.T) {
-	h := newHouse(t)
+// If the server is restarted after the gang was recorded, agents that did not get their
+// welcome get the same one from the new server.
+func TestHelloAfterRestart(t *testing.T) {
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 2)
-	first := h.gather(t, 7, "anna", 1, 2)
+	first := h.helloAll(t, 7, "anna", 1, 2)
 	h.restart(t)
 	var again wire.Welcome
-	if code, text := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 1), hello(7, 1, 1), &again); code != 200 {
+	if code, text := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 1), hello(7, 1, 1), &again); code != 200 {
 		t.Fatalf("%d %s", code, text)
 	}
 	if again.Key != first[1].Key || again.Hosts[0].Address != first[1].Hosts[0].Address || h.ready != 1 {
-		t.Errorf("%+v; the keeper was told %d times", again, h.ready)
+		t.Errorf("%+v; GangReady was called %d times, want once", again, h.ready)
 	}
 	moved := hello(7, 1, 1)
 	moved.Address = "10.9.9.9:1"
-	if code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 1), moved, nil); code != http.StatusConflict {
-		t.Errorf("another address: %d", code)
+	if code, _ := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 1), moved, nil); code != http.StatusConflict {
+		t.Errorf("a hello with another address: %d, want %d", code, http.StatusConflict)
 	}
 }
 
 func TestKeeperFailsAndRecovers(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 1)
 	h.refuse = errors.New("try later")
 	done := make(chan int, 1)
 	go func() {
-		code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
+		code, _ := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
 		done <- code
 	}()
 	eventually.Holds(t, "an agent is ready", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.ready > 0 })
@@ -130,11 +130,11 @@ func TestKeeperFailsAndRecovers(t *testing.T) {
 }
 
 func TestAttemptEndsWhileWaiting(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	b := h.place(t, 7, "anna", 1, 2)
 	done := make(chan int, 1)
 	go func() {
-		code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
+		code, _ := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
 		done <- code
 	}()
 	eventually.Holds(t, "a token is reviewed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.reviews > 0 })
@@ -148,13 +148,13 @@ func TestAttemptEndsWhileWaiting(t *testing.T) {
 	h.mu.Lock()
 	h.refuse = errOver
 	h.mu.Unlock()
-	if code, _ := h.ask(t.Context(), wire.PathHello, token(8, "anna", 1, 0), hello(8, 1, 0), nil); code != http.StatusGone {
-		t.Errorf("the keeper says it is over: %d", code)
+	if code, _ := h.post(t.Context(), wire.PathHello, token(8, "anna", 1, 0), hello(8, 1, 0), nil); code != http.StatusGone {
+		t.Errorf("an attempt that is not current for the keeper: %d, want %d", code, http.StatusGone)
 	}
 }
 
 func TestImpostors(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 2, 2)
 	h.place(t, 8, "ben", 1, 1)
 	fake.Feed(h.Cluster, pod(7, "anna", 1, 0), pod(7, "ben", 2, 0), pod(7, "anna", 2, 5), pod(99, "anna", 1, 0))
@@ -167,40 +167,40 @@ func TestImpostors(t *testing.T) {
 		hello wire.Hello
 		code  int
 	}{
-		"no token":             {"", hello(7, 2, 0), 401},
-		"a bad token":          {"x", hello(7, 2, 0), 401},
-		"another account":      {strings.Replace(good, "berth-job", "default", 1), hello(7, 2, 0), 401},
-		"a token without pod":  {"user-anna///berth-job", hello(7, 2, 0), 401},
-		"a pod that is gone":   {"user-anna/" + podName(7, 2, 0) + "/another-uid/berth-job", hello(7, 2, 0), 403},
-		"a pod nobody owns":    {"user-anna/naked/uid-naked/berth-job", hello(7, 2, 0), 403},
-		"another job's hello":  {token(8, "ben", 1, 0), hello(7, 2, 0), 409},
-		"another index":        {good, hello(7, 2, 1), 409},
-		"another attempt":      {good, hello(7, 1, 0), 409},
-		"an old attempt":       {token(7, "anna", 1, 0), hello(7, 1, 0), 410},
-		"another's namespace":  {token(7, "ben", 2, 0), hello(7, 2, 0), 403},
-		"an index too high":    {token(7, "anna", 2, 5), hello(7, 2, 5), 403},
-		"a job that is not":    {token(99, "anna", 1, 0), hello(99, 1, 0), 410},
-		"no address":           {good, wire.Hello{JobID: 7, Attempt: 2, Address: "nowhere"}, 400},
-		"of the right job, ok": {token(8, "ben", 1, 0), hello(8, 1, 0), 200},
+		"no token":              {"", hello(7, 2, 0), 401},
+		"a bad token":           {"x", hello(7, 2, 0), 401},
+		"another account":       {strings.Replace(good, "berth-job", "default", 1), hello(7, 2, 0), 401},
+		"a token without pod":   {"user-anna///berth-job", hello(7, 2, 0), 401},
+		"a pod that is gone":    {"user-anna/" + podName(7, 2, 0) + "/another-uid/berth-job", hello(7, 2, 0), 403},
+		"a pod without owner":   {"user-anna/naked/uid-naked/berth-job", hello(7, 2, 0), 403},
+		"another job's hello":   {token(8, "ben", 1, 0), hello(7, 2, 0), 409},
+		"another index":         {good, hello(7, 2, 1), 409},
+		"another attempt":       {good, hello(7, 1, 0), 409},
+		"an old attempt":        {token(7, "anna", 1, 0), hello(7, 1, 0), 410},
+		"another's namespace":   {token(7, "ben", 2, 0), hello(7, 2, 0), 403},
+		"an index too high":     {token(7, "anna", 2, 5), hello(7, 2, 5), 403},
+		"a job that is unknown": {token(99, "anna", 1, 0), hello(99, 1, 0), 410},
+		"no address":            {good, wire.Hello{JobID: 7, Attempt: 2, Address: "nowhere"}, 400},
+		"of the right job, ok":  {token(8, "ben", 1, 0), hello(8, 1, 0), 200},
 	} {
-		if code, text := h.ask(t.Context(), wire.PathHello, c.token, c.hello, nil); code != c.code {
+		if code, text := h.post(t.Context(), wire.PathHello, c.token, c.hello, nil); code != c.code {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
 }
 
 func TestCommands(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 2)
-	h.gather(t, 7, "anna", 1, 2)
+	h.helloAll(t, 7, "anna", 1, 2)
 	batch := token(7, "anna", 1, 0)
-	if code, _ := h.ask(t.Context(), wire.PathCommands, token(7, "anna", 1, 1), wire.CommandQuery{}, nil); code != 403 {
+	if code, _ := h.post(t.Context(), wire.PathCommands, token(7, "anna", 1, 1), wire.CommandQuery{}, nil); code != 403 {
 		t.Errorf("node 1 gets commands: %d", code)
 	}
 	got := make(chan wire.Commands, 1)
 	go func() {
 		var c wire.Commands
-		if code, text := h.ask(t.Context(), wire.PathCommands, batch, wire.CommandQuery{}, &c); code != 200 {
+		if code, text := h.post(t.Context(), wire.PathCommands, batch, wire.CommandQuery{}, &c); code != 200 {
 			t.Errorf("%d %s", code, text)
 		}
 		got <- c
@@ -211,7 +211,7 @@ func TestCommands(t *testing.T) {
 	if len(c.Items) != 1 || c.Items[0].Signal != 10 {
 		t.Fatalf("%+v", c)
 	}
-	// A lost answer: the same again. Then only what is new, and once.
+	// If the response was lost, the agent gets the same command again; later only new ones.
 	if again := h.poll(t, batch, 0); len(again) != 1 || !reflect.DeepEqual(again[0], c.Items[0]) {
 		t.Errorf("%+v", again)
 	}
@@ -223,18 +223,18 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-func (h *house) poll(t *testing.T, token string, after int64) []wire.Command {
+func (h *fixture) poll(t *testing.T, token string, after int64) []wire.Command {
 	t.Helper()
 	var c wire.Commands
-	if code, text := h.ask(t.Context(), wire.PathCommands, token, wire.CommandQuery{After: after}, &c); code != 200 {
+	if code, text := h.post(t.Context(), wire.PathCommands, token, wire.CommandQuery{After: after}, &c); code != 200 {
 		t.Fatalf("%d %s", code, text)
 	}
 	return c.Items
 }
 
-// The client that requested the end may have died: the agent receives the request
-// anyway, while it waits and after every restart.
-func TestTerminateIsTheStateOfTheJob(t *testing.T) {
+// The command to terminate follows from the status of the job: the agent receives it while it
+// waits, and again after a restart of the server.
+func TestTerminateFollowsFromStatus(t *testing.T) {
 	for reason, change := range map[string]func(*v1alpha1.BatchJob){
 		"CANCELLED": func(b *v1alpha1.BatchJob) { b.Status.Final = v1alpha1.StateCancelled },
 		"REQUEUE":   func(b *v1alpha1.BatchJob) { b.Status.Final = v1alpha1.StatePending },
@@ -242,9 +242,9 @@ func TestTerminateIsTheStateOfTheJob(t *testing.T) {
 		"PREEMPTED": func(b *v1alpha1.BatchJob) { b.Status.Final = v1alpha1.StatePreempted },
 	} {
 		t.Run(reason, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.place(t, 7, "anna", 1, 1)
-			h.gather(t, 7, "anna", 1, 1)
+			h.helloAll(t, 7, "anna", 1, 1)
 			batch := token(7, "anna", 1, 0)
 			got := make(chan []wire.Command, 1)
 			go func() { got <- h.poll(t, batch, 0) }()
@@ -268,24 +268,24 @@ func TestTerminateIsTheStateOfTheJob(t *testing.T) {
 	}
 }
 
-// An agent told of a wish before the keeper has decided could report the end
-// first: as a failure of the job.
-func TestAgentIsNotToldBeforeTheKeeperHasDecided(t *testing.T) {
+// An agent gets no command before the keeper has decided about a request: it could report the
+// end first, as a failure of the job.
+func TestNoCommandBeforeKeeperHasDecided(t *testing.T) {
 	long := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	for name, wish := range map[string]func(*v1alpha1.BatchJob){
+	for name, request := range map[string]func(*v1alpha1.BatchJob){
 		"cancel":  func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} },
 		"requeue": func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 },
 		"limit":   func(b *v1alpha1.BatchJob) { b.Status.StartTime, b.Status.TimeLimit = &long, 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.place(t, 7, "anna", 1, 1)
-			h.gather(t, 7, "anna", 1, 1)
+			h.helloAll(t, 7, "anna", 1, 1)
 			running, _ := h.Job(7)
 			b := running.DeepCopy()
-			wish(b)
+			request(b)
 			fake.Feed(h.Cluster, b)
-			// What is sent after the wish is answered at once, alone.
+			// A command that is sent later arrives alone.
 			h.server.Send(7, 1, wire.Command{Kind: wire.CommandSignal, Signal: 10})
 			if c := h.poll(t, token(7, "anna", 1, 0), 0); len(c) != 1 || c[0].Kind != wire.CommandSignal {
 				t.Errorf("%+v", c)
@@ -294,17 +294,17 @@ func TestAgentIsNotToldBeforeTheKeeperHasDecided(t *testing.T) {
 	}
 }
 
-// The first reported reason why a job returns to the queue counts.
-func TestAgentIsToldWhyItsJobGoesBack(t *testing.T) {
+// The command to terminate has the reason why the job returns to the queue.
+func TestTerminateHasReasonOfRequeue(t *testing.T) {
 	for want, change := range map[string]func(*v1alpha1.BatchJob){
 		"REQUEUE":               func(*v1alpha1.BatchJob) {},
 		v1alpha1.StatePreempted: func(b *v1alpha1.BatchJob) { b.Status.Preempt = &v1alpha1.Preemption{Mode: "REQUEUE"} },
 		v1alpha1.StateCancelled: func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} },
 	} {
 		t.Run(want, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			h.place(t, 7, "anna", 1, 1)
-			h.gather(t, 7, "anna", 1, 1)
+			h.helloAll(t, 7, "anna", 1, 1)
 			running, _ := h.Job(7)
 			b := running.DeepCopy()
 			b.Status.Final = v1alpha1.StatePending
@@ -318,28 +318,28 @@ func TestAgentIsToldWhyItsJobGoesBack(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 2)
-	h.gather(t, 7, "anna", 1, 2)
+	h.helloAll(t, 7, "anna", 1, 2)
 	r := wire.Report{JobID: 7, Attempt: 1, Kind: wire.ReportEnded, Status: 3}
-	if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 || len(h.reports) != 1 || !reflect.DeepEqual(h.reports[0], r) {
+	if code, text := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 || len(h.reports) != 1 || !reflect.DeepEqual(h.reports[0], r) {
 		t.Errorf("%d %s %+v", code, text, h.reports)
 	}
-	if code, _ := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 1), r, nil); code != 403 {
+	if code, _ := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 1), r, nil); code != 403 {
 		t.Errorf("node 1: %d", code)
 	}
 	r.JobID = 8
-	if code, _ := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 409 {
+	if code, _ := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 409 {
 		t.Errorf("of another job: %d", code)
 	}
 	r.JobID = 7
 	h.refuse = errOver
-	if code, _ := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 410 {
-		t.Errorf("over: %d", code)
+	if code, _ := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 410 {
+		t.Errorf("of an attempt that has ended: %d, want 410", code)
 	}
 	h.refuse = errors.New("disk full")
-	if code, _ := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 503 {
-		t.Errorf("not recorded: %d", code)
+	if code, _ := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 503 {
+		t.Errorf("a report that could not be stored: %d, want 503", code)
 	}
 	if h.reviews > 2 {
 		t.Errorf("%d token reviews for two pods", h.reviews)
@@ -348,12 +348,12 @@ func TestReport(t *testing.T) {
 
 // A job that requests no memory receives its allocation.
 func TestDefaultMemory(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 1)
 	perCPU, perNode := int64(50), int64(700)
 	shape := func() job.Shape {
 		var j job.Job
-		if err := json.Unmarshal(h.gather(t, 7, "anna", 1, 1)[0].Job, &j); err != nil {
+		if err := json.Unmarshal(h.helloAll(t, 7, "anna", 1, 1)[0].Job, &j); err != nil {
 			t.Fatal(err)
 		}
 		return j.Shape
@@ -381,7 +381,7 @@ func TestDefaultMemory(t *testing.T) {
 
 // The cluster sets which resource limits a job inherits, unless the job does so itself.
 func TestResourceLimits(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	set := &v1alpha1.Cluster{}
 	set.Name = v1alpha1.ClusterName
 	set.Spec.PropagateResourceLimitsExcept = []string{"MEMLOCK"}
@@ -399,7 +399,7 @@ func TestResourceLimits(t *testing.T) {
 		b = b.DeepCopy()
 		b.Spec.Job.Batch.Rlimits, b.Spec.Job.Options = map[string]uint64{"CORE": 0, "MEMLOCK": 65536}, c.options
 		fake.Feed(h.Cluster, b)
-		w := h.gather(t, id, "anna", 1, 1)[0]
+		w := h.helloAll(t, id, "anna", 1, 1)[0]
 		var j job.Job
 		if err := json.Unmarshal(w.Job, &j); err != nil {
 			t.Fatal(err)

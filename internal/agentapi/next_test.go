@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// waiting is job 8 of anna as it waits.
+// waiting returns job 8 of anna, which is pending.
 func waiting(change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{}
 	b.Name, b.Namespace, b.UID = "j-8", "user-anna", "uid-8"
@@ -22,7 +22,7 @@ func waiting(change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 
 // A pod whose job has ended waits for another one if a job is pending that could get an
 // identical pod.
-func TestAPodIsKeptForAnotherJob(t *testing.T) {
+func TestPodIsKeptForAnotherJob(t *testing.T) {
 	for name, tt := range map[string]struct {
 		waits *v1alpha1.BatchJob
 		nodes int
@@ -57,14 +57,14 @@ func TestAPodIsKeptForAnotherJob(t *testing.T) {
 		"the partition's choice": {waits: waiting(), part: v1alpha1.PartitionSpec{PodPerJob: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newFixture(t)
 			p := &v1alpha1.Partition{Spec: tt.part}
 			p.Name = "main"
 			fake.Feed(h.Cluster, p)
-			h.leave = true
+			h.ends = true
 			nodes := max(1, tt.nodes)
 			h.place(t, 7, "anna", 1, nodes)
-			h.gather(t, 7, "anna", 1, nodes)
+			h.helloAll(t, 7, "anna", 1, nodes)
 			running, _ := h.Job(7)
 			b := running.DeepCopy()
 			b.Status.Partition = "main"
@@ -81,7 +81,7 @@ func TestAPodIsKeptForAnotherJob(t *testing.T) {
 				r.Kind = wire.ReportEnded
 			}
 			var a wire.ReportAnswer
-			if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, &a); code != 200 {
+			if code, text := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, &a); code != 200 {
 				t.Fatalf("%d %s", code, text)
 			}
 			if over, _ := h.Job(7); a.Next != tt.want || (over.Status.Pods != nil) != tt.want {
@@ -91,19 +91,19 @@ func TestAPodIsKeptForAnotherJob(t *testing.T) {
 	}
 }
 
-// An agent that did not get the answer to its report hears of the job that its pod
-// was given meanwhile; of another pod's job it does not.
-func TestTheAnswerToAReportIsLost(t *testing.T) {
-	h := newHouse(t)
-	h.leave = true
+// An agent that did not get the response to its report gets the job that was placed in its pod
+// meanwhile when it reports again, and no job of another pod.
+func TestReportIsRepeatedAfterLostResponse(t *testing.T) {
+	h := newFixture(t)
+	h.ends = true
 	h.place(t, 7, "anna", 1, 1)
-	h.gather(t, 7, "anna", 1, 1)
+	h.helloAll(t, 7, "anna", 1, 1)
 	b, _ := h.Job(7)
 	b = b.DeepCopy()
 	b.Status.Partition = "main"
 	fake.Feed(h.Cluster, b, waiting())
 	r := wire.Report{JobID: 7, Attempt: 1, Kind: wire.ReportEnded}
-	if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 {
+	if code, text := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 {
 		t.Fatalf("%d %s", code, text)
 	}
 	next := waiting(func(n *v1alpha1.BatchJob) {
@@ -112,12 +112,12 @@ func TestTheAnswerToAReportIsLost(t *testing.T) {
 	})
 	fake.Feed(h.Cluster, next)
 	var a wire.ReportAnswer
-	if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, &a); code != 200 || !a.Next {
+	if code, text := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, &a); code != 200 || !a.Next {
 		t.Errorf("%d %s", code, text)
 	}
 	h.place(t, 9, "anna", 1, 1)
-	h.gather(t, 9, "anna", 1, 1)
-	if code, _ := h.ask(t.Context(), wire.PathReport, token(9, "anna", 1, 0), r, nil); code != 409 {
+	h.helloAll(t, 9, "anna", 1, 1)
+	if code, _ := h.post(t.Context(), wire.PathReport, token(9, "anna", 1, 0), r, nil); code != 409 {
 		t.Errorf("of another pod's job: %d", code)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// A thousand tasks read their array's script once; another array's is another,
-// and nothing is remembered of one that is gone.
+// The script of an array is read once for a thousand tasks, and for each array by itself. It
+// is forgotten when the array is deleted.
 func TestTasksReadTheirArrayOnce(t *testing.T) {
 	reads := 0
 	c := fake.Cluster(fake.CountReads(&reads))

@@ -13,7 +13,7 @@ import (
 )
 
 // flood presents that number of bearer tokens at once.
-func (h *house) flood(t *testing.T, n int, bearer func(i int) string) (reviews int) {
+func (h *fixture) flood(t *testing.T, n int, bearer func(i int) string) (reviews int) {
 	t.Helper()
 	h.mu.Lock()
 	before := h.reviews
@@ -23,7 +23,7 @@ func (h *house) flood(t *testing.T, n int, bearer func(i int) string) (reviews i
 	for range 50 {
 		wg.Go(func() {
 			for i := range next {
-				code, text := h.ask(t.Context(), wire.PathHello, bearer(i), hello(7, 1, 0), nil)
+				code, text := h.post(t.Context(), wire.PathHello, bearer(i), hello(7, 1, 0), nil)
 				if code != http.StatusUnauthorized && code != http.StatusTooManyRequests {
 					t.Errorf("bearer %d: %d %s", i, code, text)
 				}
@@ -40,10 +40,10 @@ func (h *house) flood(t *testing.T, n int, bearer func(i int) string) (reviews i
 	return h.reviews - before
 }
 
-// Unknown bearers cost the API server nothing, however they look, and keep no
-// agent from its welcome.
+// Unknown tokens cost the API server no reviews, or few, whatever they look like, and do not
+// delay the welcome of an agent.
 func TestUnknownBearers(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 1)
 	h.place(t, 8, "ben", 1, 1)
 	name := podName(7, 1, 0)
@@ -70,26 +70,25 @@ func TestUnknownBearers(t *testing.T) {
 			t.Errorf("%s: %d reviews for 1,000 bearers, want at most %d", what, got, c.most)
 		}
 	}
-	// The address is the flood's own.
-	if code, text := h.ask(t.Context(), wire.PathHello, token(8, "ben", 1, 0), hello(8, 1, 0), nil); code != http.StatusOK {
+	if code, text := h.post(t.Context(), wire.PathHello, token(8, "ben", 1, 0), hello(8, 1, 0), nil); code != http.StatusOK {
 		t.Errorf("another pod: %d %s", code, text)
 	}
 	h.clockMu.Lock()
 	h.now = h.now.Add(10 * time.Second)
 	h.clockMu.Unlock()
-	if code, text := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil); code != http.StatusOK {
-		t.Errorf("the pod that others claimed to be: %d %s", code, text)
+	if code, text := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil); code != http.StatusOK {
+		t.Errorf("the pod for which tokens were forged: %d %s", code, text)
 	}
 }
 
 // An expired token is refused without a review.
 func TestExpiredBearer(t *testing.T) {
-	h := newHouse(t)
+	h := newFixture(t)
 	h.place(t, 7, "anna", 1, 1)
 	h.clockMu.Lock()
 	h.now = time.Unix(1900000000, 0).Add(time.Hour)
 	h.clockMu.Unlock()
-	code, _ := h.ask(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
+	code, _ := h.post(t.Context(), wire.PathHello, token(7, "anna", 1, 0), hello(7, 1, 0), nil)
 	if h.mu.Lock(); code != http.StatusUnauthorized || h.reviews != 0 {
 		t.Errorf("%d after %d reviews", code, h.reviews)
 	}

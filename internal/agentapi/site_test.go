@@ -13,10 +13,10 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// scripted is a house whose site has a prolog, and job 7 on two nodes.
-func scripted(t *testing.T, spec v1alpha1.SiteScripts, change func(*v1alpha1.BatchJob)) *house {
+// newScripted returns a fixture of a site with a prolog, with job 7 on two nodes.
+func newScripted(t *testing.T, spec v1alpha1.SiteScripts, change func(*v1alpha1.BatchJob)) *fixture {
 	t.Helper()
-	h := newHouse(t)
+	h := newFixture(t)
 	set := &v1alpha1.Cluster{}
 	set.Name, set.Spec.SiteScripts = v1alpha1.ClusterName, spec
 	fake.Feed(h.Cluster, set)
@@ -28,8 +28,8 @@ func scripted(t *testing.T, spec v1alpha1.SiteScripts, change func(*v1alpha1.Bat
 			t.Fatal(err)
 		}
 	}
-	if w := h.gather(t, 7, "anna", 1, 2); w[1].Site == nil || w[1].Site.Prolog != spec.Prolog || w[1].Site.Timeout != 300 {
-		t.Errorf("the agents are told %+v", w[1].Site)
+	if w := h.helloAll(t, 7, "anna", 1, 2); w[1].Site == nil || w[1].Site.Prolog != spec.Prolog || w[1].Site.Timeout != 300 {
+		t.Errorf("the welcome has the site's programs %+v", w[1].Site)
 	}
 	now, _ := h.Job(7)
 	now = now.DeepCopy()
@@ -40,16 +40,16 @@ func scripted(t *testing.T, spec v1alpha1.SiteScripts, change func(*v1alpha1.Bat
 	return h
 }
 
-// fails reports a failure on a node of job 7 and gives the answer's code.
-func (h *house) fails(t *testing.T, kind string, node int) int {
+// reportFailure reports a failure on a node of job 7 and returns the code of the response.
+func (h *fixture) reportFailure(t *testing.T, kind string, node int) int {
 	t.Helper()
 	r := wire.Report{JobID: 7, Attempt: 1, Kind: kind, Message: "it ended with status 3"}
-	code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, node), r, nil)
+	code, text := h.post(t.Context(), wire.PathReport, token(7, "anna", 1, node), r, nil)
 	t.Logf("%d %s", code, text)
 	return code
 }
 
-func (h *house) stored(t *testing.T, node string) (*v1alpha1.BatchJob, *corev1.Node) {
+func (h *fixture) stored(t *testing.T, node string) (*v1alpha1.BatchJob, *corev1.Node) {
 	t.Helper()
 	b, n := &v1alpha1.BatchJob{}, &corev1.Node{}
 	if err := h.Client.Get(t.Context(), client.ObjectKey{Namespace: "user-anna", Name: "j-7"}, b); err != nil {
@@ -62,22 +62,22 @@ func (h *house) stored(t *testing.T, node string) (*v1alpha1.BatchJob, *corev1.N
 }
 
 func TestPrologFails(t *testing.T) {
-	h := scripted(t, v1alpha1.SiteScripts{Prolog: "/x"}, nil)
-	if code := h.fails(t, wire.ReportProlog, 1); code != 200 {
+	h := newScripted(t, v1alpha1.SiteScripts{Prolog: "/x"}, nil)
+	if code := h.reportFailure(t, wire.ReportProlog, 1); code != 200 {
 		t.Fatal(code)
 	}
 	b, n := h.stored(t, "n2")
 	if b.Spec.Requeues != 1 || b.Spec.Job.Hold != job.HoldLaunch {
-		t.Errorf("the job is not put back and held: %d, %q", b.Spec.Requeues, b.Spec.Job.Hold)
+		t.Errorf("the job is not requeued and held: %d requeues, hold %q", b.Spec.Requeues, b.Spec.Job.Hold)
 	}
 	if n.Spec.Unschedulable {
-		t.Error("a job's word was enough to drain a node")
+		t.Error("the report of an agent drained a node without DrainOnScriptError")
 	}
 }
 
 func TestPrologDrains(t *testing.T) {
-	h := scripted(t, v1alpha1.SiteScripts{Prolog: "/x", DrainOnScriptError: true}, nil)
-	if code := h.fails(t, wire.ReportProlog, 1); code != 200 {
+	h := newScripted(t, v1alpha1.SiteScripts{Prolog: "/x", DrainOnScriptError: true}, nil)
+	if code := h.reportFailure(t, wire.ReportProlog, 1); code != 200 {
 		t.Fatal(code)
 	}
 	_, n := h.stored(t, "n2")
@@ -90,8 +90,8 @@ func TestPrologDrains(t *testing.T) {
 }
 
 func TestEpilogFails(t *testing.T) {
-	h := scripted(t, v1alpha1.SiteScripts{Prolog: "/x", DrainOnScriptError: true}, nil)
-	if code := h.fails(t, wire.ReportEpilog, 0); code != 200 {
+	h := newScripted(t, v1alpha1.SiteScripts{Prolog: "/x", DrainOnScriptError: true}, nil)
+	if code := h.reportFailure(t, wire.ReportEpilog, 0); code != 200 {
 		t.Fatal(code)
 	}
 	b, n := h.stored(t, "n1")
@@ -100,22 +100,22 @@ func TestEpilogFails(t *testing.T) {
 	}
 }
 
-// A job that cannot go back has failed.
-func TestPrologFailsForGood(t *testing.T) {
+// A job that cannot be requeued fails.
+func TestPrologFailsOfJobWithoutRequeue(t *testing.T) {
 	no := false
 	for name, change := range map[string]func(*v1alpha1.BatchJob){
 		"--no-requeue": func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Requeue = &no },
 		"salloc":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" },
 	} {
-		h := scripted(t, v1alpha1.SiteScripts{Prolog: "/x"}, change)
-		if code := h.fails(t, wire.ReportProlog, 0); code != 200 {
+		h := newScripted(t, v1alpha1.SiteScripts{Prolog: "/x"}, change)
+		if code := h.reportFailure(t, wire.ReportProlog, 0); code != 200 {
 			t.Fatal(name, code)
 		}
 		if len(h.reports) != 1 || h.reports[0].Kind != wire.ReportFailed || !strings.Contains(h.reports[0].Message, "Job prolog failed: it ended with status 3") {
 			t.Errorf("%s: %+v", name, h.reports)
 		}
 		if b, _ := h.stored(t, "n1"); b.Spec.Requeues != 0 {
-			t.Errorf("%s: put back", name)
+			t.Errorf("%s: requeued", name)
 		}
 	}
 }

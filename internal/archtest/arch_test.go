@@ -49,6 +49,7 @@ var layers = []layer{
 	{"internal/filelimit", nil},
 	{"internal/keyvalue", nil},
 	{"internal/httpserver", nil},
+	{"internal/eventually", nil},
 	{"internal/exectest", nil},
 	{"internal/sibling", nil},
 	{"internal/sigaction", nil},
@@ -207,7 +208,7 @@ func TestImportsPointDown(t *testing.T) {
 	for _, f := range files {
 		l := layerOf(f.pkg)
 		if l == nil {
-			t.Errorf("%s: package %s has no place in the house", f.name, f.pkg)
+			t.Errorf("%s: package %s is in no layer: add it to the table", f.name, f.pkg)
 			continue
 		}
 		if f.test {
@@ -281,7 +282,7 @@ func fence(path string) string {
 	return best
 }
 
-func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+func TestEveryPackageHasAComment(t *testing.T) {
 	docs := map[string]string{}
 	for _, f := range sources(t) {
 		if !f.test {

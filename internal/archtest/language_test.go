@@ -77,7 +77,7 @@ func inOtherModule(pkg string) bool {
 	return false
 }
 
-func TestWordsThatDoNotComeBack(t *testing.T) {
+func TestRetiredWordsAreNotUsed(t *testing.T) {
 	lower := map[string]string{}
 	for word, instead := range avoided {
 		lower[strings.ToLower(word)] = instead

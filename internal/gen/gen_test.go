@@ -147,11 +147,11 @@ func TestPagesFormat(t *testing.T) {
 			continue
 		}
 		cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", filepath.Join(top, name))
-		var said strings.Builder
-		cmd.Stderr = &said
+		var output strings.Builder
+		cmd.Stderr = &output
 		out, err := cmd.Output()
-		if err != nil || said.Len() > 0 {
-			t.Errorf("groff %s: %v\n%s", name, err, said.String())
+		if err != nil || output.Len() > 0 {
+			t.Errorf("groff %s: %v\n%s", name, err, output.String())
 		}
 		if len(out) < 300 {
 			t.Errorf("groff %s: only %d bytes", name, len(out))

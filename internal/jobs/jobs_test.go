@@ -86,7 +86,7 @@ func unzstd(t *testing.T, data []byte) string {
 }
 
 // A submission whose first answer is lost finds the object that it created.
-func TestSubmitAfterALostAnswer(t *testing.T) {
+func TestSubmitAfterLostResponse(t *testing.T) {
 	var posts, gets atomic.Int32
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {

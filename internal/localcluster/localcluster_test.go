@@ -119,7 +119,7 @@ func TestProcessIsItself(t *testing.T) {
 }
 
 // A user who puts links in the way cannot make root write elsewhere.
-func TestHomeWithTraps(t *testing.T) {
+func TestHomeWithHostileFiles(t *testing.T) {
 	me, err := Current()
 	if err != nil {
 		t.Skipf("the user who runs the tests cannot be a user: %v", err)

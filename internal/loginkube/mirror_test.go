@@ -7,7 +7,7 @@ import (
 )
 
 // A login right after the start of the server waits for the API server's first answer.
-func TestALoginWaitsForTheFirstAnswer(t *testing.T) {
+func TestLoginWaitsForFirstResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mirror[int]{first: make(chan struct{})}
 		if m.fresh() == nil {

@@ -54,9 +54,9 @@ User - 'anna':DefaultAccount='science':MaxSubmitJobs=7:QOS='normal,high'
 	}
 }
 
-// TestOddDumps: quotes within values, blank values, limits that are none, and
+// TestUnusualDumps: quotes within values, blank values, limits that are none, and
 // lines in another order than sacctmgr writes them.
-func TestOddDumps(t *testing.T) {
+func TestUnusualDumps(t *testing.T) {
 	d, err := slurmconf.ParseDump("dump", []byte(`Cluster - "ref":Fairshare=1:QOS='normal':MaxJobs=4
 Parent - root
 Account - 'a':Description='it's: here':Organization="x":QOS='':MaxJobs=-1:GrpTRES=cpu=-1,gres/gpu:a100=2,mem=2T:MaxSubmitJobs=
@@ -83,12 +83,12 @@ User - 'Ben_C':DefaultAccount='a'
 		!slices.Equal(d.Users[0].Spec.Associations[0].QOS, []string{"low"}) {
 		t.Errorf("%+v", d.Users)
 	}
-	var said []string
+	var output []string
 	for _, w := range d.Warnings {
-		said = append(said, strconv.Itoa(w.Line)+" "+w.Key)
+		output = append(output, strconv.Itoa(w.Line)+" "+w.Key)
 	}
-	if want := []string{"1 MaxJobs", "4 a", "9 anna", "10 Ben_C", "6 Coordinator"}; !slices.Equal(said, want) {
-		t.Errorf("said %v, want %v", said, want)
+	if want := []string{"1 MaxJobs", "4 a", "9 anna", "10 Ben_C", "6 Coordinator"}; !slices.Equal(output, want) {
+		t.Errorf("warnings %v, want %v", output, want)
 	}
 }
 
@@ -119,17 +119,17 @@ func TestParseGRES(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said []string
+	var output []string
 	for _, w := range c.Warnings {
-		said = append(said, w.Text)
+		output = append(output, w.Text)
 	}
-	all := strings.Join(said, "\n")
+	all := strings.Join(output, "\n")
 	for _, want := range []string{"device plugins detect", "node n3 is not in slurm.conf", "node n2 has 4 of gpu in gres.conf and 0 in slurm.conf"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("%q is not said:\n%s", want, all)
+			t.Errorf("there is no warning %q:\n%s", want, all)
 		}
 	}
-	if len(said) != 3 {
+	if len(output) != 3 {
 		t.Error(all)
 	}
 	for _, bad := range []string{"Name", "Name=gpu Count=x", "NodeName=n[1 Name=gpu", "Include nosuch", "include gres.conf"} {

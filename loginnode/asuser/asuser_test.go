@@ -65,7 +65,7 @@ func TestDoChangesOneThreadForAWhile(t *testing.T) {
 
 // A user with files on a dead server uses a limited number of threads, and does not
 // affect other users.
-func TestWhatHangsForOneUserIsBounded(t *testing.T) {
+func TestHangingLookupsOfOneUserAreBounded(t *testing.T) {
 	u := User{UID: os.Geteuid(), GID: os.Getegid()}
 	t.Cleanup(func(was time.Duration) func() { return func() { patience = was } }(patience))
 	patience = time.Minute

@@ -10,11 +10,11 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// If no cgroup can be created, resource limits are used instead and the log says so,
+// If no cgroup can be created, resource limits are used instead, which the log reports,
 // unless the cgroup is required.
 func TestResourceLimitsStandInForCgroups(t *testing.T) {
-	var said []string
-	warn := func(text string) { said = append(said, text) }
+	var output []string
+	warn := func(text string) { output = append(output, text) }
 	f := File{Cgroup: &Cgroup{Parent: t.TempDir(), CPUs: "200000 100000", Memory: "4G", PIDs: "512"}, Limits: map[string]string{"nproc": "100"}}
 	c, err := f.session(warn)
 	if err != nil || c.Place != nil {
@@ -26,11 +26,11 @@ func TestResourceLimitsStandInForCgroups(t *testing.T) {
 	if !slices.Equal(c.Limits, want) {
 		t.Errorf("%v", c.Limits)
 	}
-	if len(said) != 1 || !strings.Contains(said[0], "not in a cgroup2 file system") {
-		t.Errorf("%q", said)
+	if len(output) != 1 || !strings.Contains(output[0], "not in a cgroup2 file system") {
+		t.Errorf("%q", output)
 	}
 	f.Cgroup.Required = true
-	if _, err := f.session(warn); err == nil || len(said) != 1 {
+	if _, err := f.session(warn); err == nil || len(output) != 1 {
 		t.Errorf("required: %v", err)
 	}
 	for _, bad := range []Cgroup{{Memory: "4 GB"}, {Memory: "-1"}, {PIDs: "many"}, {Memory: "99999999999G"}} {

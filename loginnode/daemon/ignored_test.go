@@ -11,7 +11,7 @@ import (
 
 // Signals that a server ignores because it was started with nohup, or by a shell with
 // &, are not ignored by the processes of its sessions, not even in their first moments.
-func TestWhatIsIgnoredIsNotHandedOn(t *testing.T) {
+func TestIgnoredSignalsAreReset(t *testing.T) {
 	const ignored = "grep SigIgn /proc/self/status"
 	if os.Getenv("BERTH_TEST_CHILD") != "" {
 		catchIgnored()

@@ -18,8 +18,8 @@ func TestNamesAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var said []string
-	n := names{dir: dir, warn: func(text string) { said = append(said, text) }}
+	var output []string
+	n := names{dir: dir, warn: func(text string) { output = append(output, text) }}
 	want := func(passwd, group string) {
 		t.Helper()
 		for file, text := range map[string]string{"passwd": root + "\n" + passwd, "group": wheel + group} {
@@ -41,8 +41,8 @@ func TestNamesAreWritten(t *testing.T) {
 	n.add(&auth.User{Name: "other", UID: 7, GID: 50, Home: "/", Shell: "/bin/sh"})    // the image's number
 	n.add(&auth.User{Name: "eve", UID: 1003, GID: 50, Home: "/:/bin/sh\nx:x:0:0::/"}) // no line
 	want("ann:x:1001:1001:Berth:/home/ann:/bin/zsh\n", "ann:x:1001:\n")
-	if len(said) != 1 {
-		t.Errorf("%q", said)
+	if len(output) != 1 {
+		t.Errorf("%q", output)
 	}
 	info, err := os.Stat(filepath.Join(dir, "passwd"))
 	left, _ := filepath.Glob(filepath.Join(dir, "*.berth-*"))

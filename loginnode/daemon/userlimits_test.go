@@ -33,14 +33,14 @@ func TestSharesOfThePod(t *testing.T) {
 			t.Errorf("%q %q: %v, %v; want %v", c.processes, c.memory, got, err, c.want)
 		}
 	}
-	// A percentage of a very large capacity is limited: nobody needs that many
-	// processes, and a fork bomb would fill the memory.
+	// A percentage of a very large capacity is limited: no user needs that many processes,
+	// and a fork bomb would fill the memory.
 	if got, _ := (&File{}).userLimits(capacity{processes: 1 << 22, memory: 1 << 30}); got.processes != mostProcesses {
 		t.Errorf("%d processes", got.processes)
 	}
 }
 
-func TestTheCapacityIsTheLeastLimit(t *testing.T) {
+func TestCapacityIsTheLeastLimit(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
 		name = filepath.Join(root, name)
@@ -71,8 +71,8 @@ func TestTheCapacityIsTheLeastLimit(t *testing.T) {
 	want(50, 4096)
 }
 
-// Without a cgroup every user has a limit of processes and of memory, unless the
-// file says otherwise of the resource.
+// Without a cgroup every user has a limit of processes and of memory, unless the configuration
+// sets another limit of the resource.
 func TestUsersHaveLimitsByDefault(t *testing.T) {
 	find := func(f *File, resource int) *session.Limit {
 		t.Helper()
@@ -94,10 +94,10 @@ func TestUsersHaveLimitsByDefault(t *testing.T) {
 	}
 	f := &File{UserProcesses: unlimited, UserMemory: unlimited}
 	if find(f, unix.RLIMIT_NPROC) != nil || find(f, unix.RLIMIT_DATA) != nil {
-		t.Error("limits that nobody wants")
+		t.Error("there are limits although the configuration has none")
 	}
 	f = &File{Limits: map[string]string{"nproc": "77"}}
 	if l := find(f, unix.RLIMIT_NPROC); l == nil || l.Hard != 77 {
-		t.Errorf("the file's own: %v", l)
+		t.Errorf("the limit of the configuration: %v", l)
 	}
 }

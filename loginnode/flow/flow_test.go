@@ -68,7 +68,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestCopyTellsWhoEndedIt(t *testing.T) {
+func TestCopyReportsWhichSideEnded(t *testing.T) {
 	var n atomic.Int64
 	if err := Copy(&full{1 << 20}, bytes.NewReader(make([]byte, 1<<20)), &n, make([]byte, Small), nil); err != nil || n.Load() != 1<<20 {
 		t.Errorf("the reader: %v after %d", err, n.Load())

@@ -8,7 +8,7 @@ import (
 )
 
 // Clients show refusals in the words of OpenSSH's server.
-func TestFailuresAreSaidAsByOthers(t *testing.T) {
+func TestFailuresHaveTheWordsOfOpenSSH(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ECONNREFUSED: "Connection refused", syscall.EHOSTUNREACH: "No route to host", syscall.ETIMEDOUT: "Connection timed out",
 	} {

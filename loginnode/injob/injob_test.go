@@ -29,7 +29,7 @@ func program(t *testing.T, port string) (*Stream, error) {
 }
 
 // Every byte arrives in both directions, and each direction ends by itself.
-func TestBothDirectionsEndOneByOne(t *testing.T) {
+func TestDirectionsEndOneByOne(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,27 +61,28 @@ func TestBothDirectionsEndOneByOne(t *testing.T) {
 	l.Close()
 	var refused Refused
 	if _, err := program(t, port); !errors.As(err, &refused) || refused != "connection refused" {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("a port without a listener: %v", err)
 	}
 }
 
-// A program that says nothing costs no more than the time one waits for it.
+// Join returns an error when its context ends before the program has responded, or if the
+// response is malformed.
 func TestJoinGivesUp(t *testing.T) {
 	out, _ := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Join(ctx, out, io.Discard, func() { out.Close() }); err == nil {
-		t.Error("no answer, and no error")
+		t.Error("there is no error without a response")
 	}
 	for _, text := range []string{"", "\x00", "Welcome\n", "\x00\x00", "\x00\x01x", "\x00\x02+x"} {
 		if _, err := Join(t.Context(), strings.NewReader(text), io.Discard, func() {}); err == nil {
-			t.Errorf("%q was taken for an answer", text)
+			t.Errorf("%q counts as a response", text)
 		}
 	}
 }
 
-// For any input from a job: the bytes of the frames are read in order, and the end is
-// only where a frame says so.
+// For any input from a job, the bytes of the frames are read in order, and only an end frame ends
+// them.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("\x00\x01+\x00\x02ab\x00\x00"))
 	f.Add([]byte("\x00\x05-gone"))
@@ -98,7 +99,7 @@ func FuzzFrames(f *testing.F) {
 			t.Errorf("%q: %q, %q, %v", data, got, back, berr)
 		}
 		if err == nil && !bytes.Contains(data, []byte{0, 0}) {
-			t.Errorf("%q: an end that is none", data)
+			t.Errorf("%q: the end is read without an end frame", data)
 		}
 		if s, err := Join(t.Context(), bytes.NewReader(data), io.Discard, func() {}); (err == nil) != bytes.HasPrefix(data, []byte("\x00\x01+")) {
 			t.Errorf("%q: %v, %v", data, s, err)

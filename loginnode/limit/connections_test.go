@@ -85,7 +85,7 @@ func TestFailedConnectionsArePenalisedOnce(t *testing.T) {
 	k.admit(third, "") // the penalty has a maximum
 }
 
-func TestALoginIsNoPenaltyAndProtectsItsAddress(t *testing.T) {
+func TestLoginIsNoPenaltyAndProtectsItsAddress(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{})
 	k.fail(stranger, AuthFailed)
 	k.fail(stranger, AuthFailed)
@@ -120,7 +120,7 @@ func TestSharedAddressesAreNotPenalised(t *testing.T) {
 	k.admit(stranger, "")
 }
 
-func TestAHostHasABlockOfAddresses(t *testing.T) {
+func TestHostHasABlockOfAddresses(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{})
 	k.fail("2001:db8::1", Crashed)
 	k.admit("2001:db8::2", ReasonPenalty)
@@ -129,7 +129,7 @@ func TestAHostHasABlockOfAddresses(t *testing.T) {
 
 // A client with many connections loses the oldest of them, and no other client is
 // refused.
-func TestWhoHoldsTheMostMakesRoom(t *testing.T) {
+func TestAddressWithMostConnectionsMakesRoom(t *testing.T) {
 	k := newClock(t, Startups{Begin: 4, Rate: 100, Full: 4, PerSource: 3}, Penalties{})
 	first := k.admit(stranger, "")
 	k.admit(stranger, "")
@@ -180,7 +180,7 @@ func TestEarlyDropIsRandom(t *testing.T) {
 
 // An attacker with many addresses uses no more memory than this, and does not affect
 // addresses from which users log in.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestRememberedAddressesAreBounded(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{MaxSources: 100})
 	k.fail(honest, LoggedIn)
 	for i := range 1000 {

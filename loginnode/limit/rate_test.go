@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWhoIsTooFastWaitsOrIsRefused(t *testing.T) {
+func TestFastUserWaitsOrIsRefused(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	r := NewRates("logins", Rate{PerSecond: 2, Burst: 3}, time.Second, func() time.Time { return now })
 	want := func(user string, delay time.Duration, refused bool) {

@@ -33,7 +33,7 @@ func masks(t *testing.T) (ignored, caught uint64) {
 
 // The child of a session neither ignores nor catches signals that end a program, before
 // it becomes the user's shell: a caught signal could be lost in between.
-func TestTheChildHeedsSignals(t *testing.T) {
+func TestChildHandlesSignals(t *testing.T) {
 	if os.Getenv("BERTH_TEST_CHILD") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), "BERTH_TEST_CHILD=1")

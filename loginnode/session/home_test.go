@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// somebody is a user who may access dir.
-func somebody(t *testing.T) (u *auth.User, dir string) {
+// newUser returns a user who may access dir.
+func newUser(t *testing.T) (u *auth.User, dir string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "home")
 	if err != nil {
@@ -29,9 +29,9 @@ func somebody(t *testing.T) (u *auth.User, dir string) {
 	return u, dir
 }
 
-// Many first logins at once: each finds a home that has everything in it.
+// During several first logins at the same time, each session finds a complete home directory.
 func TestHomesAppearComplete(t *testing.T) {
-	u, dir := somebody(t)
+	u, dir := newUser(t)
 	skeleton := filepath.Join(dir, "skel")
 	for _, name := range []string{"a", "b/c"} {
 		if err := os.MkdirAll(filepath.Join(skeleton, filepath.Dir(name)), 0o755); err != nil {
@@ -69,7 +69,7 @@ func TestHomesAppearComplete(t *testing.T) {
 // If another user has put something where the home will be, it is not followed, and not
 // given to the user.
 func TestHomesTakeThePlaceOfNothing(t *testing.T) {
-	u, dir := somebody(t)
+	u, dir := newUser(t)
 	elsewhere := filepath.Join(dir, "elsewhere")
 	u.Home = filepath.Join(dir, "ann")
 	if err := os.Symlink(elsewhere, u.Home); err != nil { // leads nowhere yet

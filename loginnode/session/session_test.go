@@ -45,7 +45,7 @@ func TestCgroupsDoNotPretend(t *testing.T) {
 	dir := t.TempDir()
 	c := Cgroups{Parent: dir, Memory: "1G"}
 	if _, _, err := c.Place(&auth.User{Name: "ann", UID: 7}); err == nil {
-		t.Error("a limit that nobody enforces passed unnoticed")
+		t.Error("there is no error about a limit that is not enforced")
 	}
 	c = Cgroups{Parent: dir}
 	fd, done, err := c.Place(&auth.User{Name: "ann", UID: 8})

@@ -60,8 +60,8 @@ func TestAttackers(t *testing.T) {
 	p := startPlain(t)
 	// Alice is the administrator of a new cluster.
 	values := append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=cluster.maxJobCount=40", "--set=jobs.allowImages={site/*}"}, ephemeral...)
-	if said, err := p.install("install", values...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", values...); err != nil {
+		t.Fatal(err, output)
 	}
 	s := p.startScheduler()
 	p.user("alice", "Administrator")

@@ -20,8 +20,8 @@ func TestBackup(t *testing.T) {
 	var last int64
 	t.Run("before", func(t *testing.T) {
 		p := startPlain(t)
-		if said, err := p.install("install", ephemeral...); err != nil {
-			t.Fatal(err, said)
+		if output, err := p.install("install", ephemeral...); err != nil {
+			t.Fatal(err, output)
 		}
 		storage := filepath.Join(t.TempDir(), "accounting.db")
 		s := p.start("berth-scheduler", storage)
@@ -42,8 +42,8 @@ func TestBackup(t *testing.T) {
 		}
 	})
 	p := startPlain(t)
-	if said, err := p.install("install", ephemeral...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", ephemeral...); err != nil {
+		t.Fatal(err, output)
 	}
 	s := p.start("berth-scheduler", copied)
 	eventually.Holds(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })

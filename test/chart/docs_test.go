@@ -31,8 +31,8 @@ func TestDocumentedValues(t *testing.T) {
 			if !strings.Contains(values, "users:") {
 				args = append(args, alice...)
 			}
-			if _, said, err := template(t, args...); err != nil {
-				t.Errorf("%s: %v: %s\n%s", page, err, said, values)
+			if _, output, err := template(t, args...); err != nil {
+				t.Errorf("%s: %v: %s\n%s", page, err, output, values)
 			}
 			tried++
 		}

@@ -29,9 +29,9 @@ func TestBadClusters(t *testing.T) {
 	p := startPlain(t)
 	refused := func(name, want string, args ...string) {
 		t.Run(name, func(t *testing.T) {
-			said, err := p.install("install", args...)
-			if err == nil || !strings.Contains(said, want) {
-				t.Errorf("%v, said:\n%s\nwant %q", err, said, want)
+			output, err := p.install("install", args...)
+			if err == nil || !strings.Contains(output, want) {
+				t.Errorf("%v, output:\n%s\nwant %q", err, output, want)
 			}
 			list, err := p.helm("list", "--all", "--short")
 			if err != nil || strings.TrimSpace(list) != "" {
@@ -64,8 +64,8 @@ func TestInstall(t *testing.T) {
 	p := startPlain(t)
 	p.must(http.MethodPost, crds, crd("scheduling.x-k8s.io", "podgroups", "PodGroup", "v1alpha1")) // of scheduler-plugins, say
 	p.defaultClass()
-	if said, err := p.install("install", alice...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", alice...); err != nil {
+		t.Fatal(err, output)
 	}
 	// Only by the policy, because nothing serves the webhooks yet.
 	eventually.Holds(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
@@ -91,8 +91,8 @@ func TestInstall(t *testing.T) {
 	s.stop()
 	// The process has pointed it at itself, outside the cluster.
 	p.must(http.MethodDelete, "/api/v1/namespaces/berth-system/services/berth-api", "")
-	if said, err := p.install("upgrade", append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=partitions.big.maxNodes=7"}, alice...)...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("upgrade", append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=partitions.big.maxNodes=7"}, alice...)...); err != nil {
+		t.Fatal(err, output)
 	}
 	s = p.startScheduler()
 	p.user("bob", "None")
@@ -125,11 +125,11 @@ func TestInstall(t *testing.T) {
 	if left := p.must(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=app.kubernetes.io%2Fname%3Dberth", ""); !strings.Contains(left, `"berth-queue-alice"`) {
 		t.Errorf("bindings with the label: %s", left)
 	}
-	if said, err := p.install("install", append([]string{"--set=accounting.sqlite.storageClass=fast"}, alice...)...); err == nil || !strings.Contains(said, "the claim berth-accounting is there, of the class ") {
-		t.Errorf("another class for the claim that was left: %v, %s", err, said)
+	if output, err := p.install("install", append([]string{"--set=accounting.sqlite.storageClass=fast"}, alice...)...); err == nil || !strings.Contains(output, "the claim berth-accounting is there, of the class ") {
+		t.Errorf("another class for the claim that was left: %v, %s", err, output)
 	}
-	if said, err := p.install("install", alice...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", alice...); err != nil {
+		t.Fatal(err, output)
 	}
 	s = p.startScheduler()
 	defer s.stop()
@@ -167,8 +167,8 @@ const webhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 // uninstall removes the release and checks what stays.
 func (p *plain) uninstall() {
 	p.t.Helper()
-	if said, err := p.helm("uninstall", "berth", "--wait"); err != nil {
-		p.t.Fatal(err, said)
+	if output, err := p.helm("uninstall", "berth", "--wait"); err != nil {
+		p.t.Fatal(err, output)
 	}
 	eventually.Holds(p.t, "pods are given no toleration any more", func() bool { return !p.tolerates() })
 	for _, path := range []string{webhooks, "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/pods.berth.hpc", "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.queue.berth.hpc",
@@ -191,8 +191,8 @@ func (p *plain) uninstall() {
 // TestPodSecurity checks that the chart's own pods satisfy the restricted standard.
 func TestPodSecurity(t *testing.T) {
 	p := startPlain(t)
-	if said, err := p.install("install", ephemeral...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", ephemeral...); err != nil {
+		t.Fatal(err, output)
 	}
 	d, err := p.client.AppsV1().Deployments("berth-system").Get(t.Context(), "berth-scheduler", metav1.GetOptions{})
 	if err != nil {

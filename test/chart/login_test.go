@@ -34,9 +34,9 @@ func renderLogin(t *testing.T, set ...string) func(kind string) loginObjects {
 	for _, s := range set {
 		args = append(args, "--set", s)
 	}
-	out, said, err := template(t, args...)
+	out, output, err := template(t, args...)
 	if err != nil {
-		t.Fatalf("%v %s", err, said)
+		t.Fatalf("%v %s", err, output)
 	}
 	return func(kind string) loginObjects {
 		for text := range strings.SplitSeq(out, "\n---\n") {
@@ -50,9 +50,9 @@ func renderLogin(t *testing.T, set ...string) func(kind string) loginObjects {
 	}
 }
 
-// The login node sees the addresses of its clients, or its configuration says that it
+// The login node sees the addresses of its clients, or its configuration states that it
 // does not.
-func TestTheLoginNodeSeesAddressesOrKnows(t *testing.T) {
+func TestLoginNodeSeesAddressesOfClients(t *testing.T) {
 	for _, c := range []struct {
 		set    []string
 		policy string
@@ -79,8 +79,8 @@ func TestTheLoginNodeSeesAddressesOrKnows(t *testing.T) {
 }
 
 // The login node's pod has the capabilities that it needs (loginnode's
-// TestTheCapabilitiesOfThePodAreExact tries them), and with users' pods none.
-func TestTheLoginNodesCapabilities(t *testing.T) {
+// TestCapabilitiesOfThePodAreExact tries them), and with users' pods none.
+func TestCapabilitiesOfLoginNode(t *testing.T) {
 	for set, want := range map[string][]string{
 		"login.replicas=1": {"SETUID", "SETGID", "CHOWN", "KILL"},
 		"login.pods.enabled=true,home.volume.persistentVolumeClaim.claimName=homes": nil,

@@ -39,13 +39,13 @@ func (o *object) selects(labels map[string]string) bool {
 	return ok && len(all) > 0
 }
 
-// TestTheLoginNodeIsMonitored: with Prometheus' operator its metrics are found
+// TestLoginNodeIsMonitored: with Prometheus' operator its metrics are found
 // by way of monitor, Service and pod; without there is neither.
-func TestTheLoginNodeIsMonitored(t *testing.T) {
+func TestLoginNodeIsMonitored(t *testing.T) {
 	find := func(args ...string) func(kind, name string) *object {
-		out, said, err := template(t, append(append([]string{}, alice...), args...)...)
+		out, output, err := template(t, append(append([]string{}, alice...), args...)...)
 		if err != nil {
-			t.Fatal(err, said)
+			t.Fatal(err, output)
 		}
 		return func(kind, name string) *object {
 			for _, doc := range strings.Split(out, "\n---\n") {

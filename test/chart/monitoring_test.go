@@ -30,11 +30,11 @@ func inMonitoring(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = monitoring
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var output bytes.Buffer
+	cmd.Stderr = &output
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", args[0], err, &said)
+		t.Fatalf("go %s: %v\n%s", args[0], err, &output)
 	}
 	return string(out)
 }
@@ -67,9 +67,9 @@ func (p *plain) operatorCRDs() {
 // and refuse unknown fields.
 func (p *plain) strict(args ...string) (kinds map[string]int) {
 	p.t.Helper()
-	out, said, err := template(p.t, append([]string{"--api-versions=monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule"}, args...)...)
+	out, output, err := template(p.t, append([]string{"--api-versions=monitoring.coreos.com/v1/ServiceMonitor,monitoring.coreos.com/v1/PrometheusRule"}, args...)...)
 	if err != nil {
-		p.t.Fatal(err, said)
+		p.t.Fatal(err, output)
 	}
 	api, err := client.New(p.rest, client.Options{})
 	if err != nil {
@@ -118,8 +118,8 @@ func TestMonitoring(t *testing.T) {
 	p.operatorCRDs()
 	all := append([]string{"--set=metrics.serviceMonitor=true,metrics.prometheusRule=true,metrics.dashboard=true",
 		"--set=networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32},api.replicas=2"}, ephemeral...)
-	if said, err := p.install("install", ephemeral...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", ephemeral...); err != nil {
+		t.Fatal(err, output)
 	}
 	kinds := p.strict(all...)
 	for _, k := range []string{"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap", "Deployment"} {

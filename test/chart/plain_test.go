@@ -62,8 +62,8 @@ func startPlain(t *testing.T) *plain {
 
 func (p *plain) helm(args ...string) (string, error) {
 	p.t.Helper()
-	out, said, err := helm(p.t, p.kubeconfig, append(args, "--namespace=berth-system")...)
-	return out + said, err
+	out, output, err := helm(p.t, p.kubeconfig, append(args, "--namespace=berth-system")...)
+	return out + output, err
 }
 
 // install installs or upgrades; args are further values.

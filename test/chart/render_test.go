@@ -25,7 +25,7 @@ const chartDir = "../../deploy/chart"
 
 // helm runs Helm and returns its output of each stream. kubeconfig may be empty for
 // commands without a cluster.
-func helm(t *testing.T, kubeconfig string, args ...string) (out, said string, err error) {
+func helm(t *testing.T, kubeconfig string, args ...string) (out, output string, err error) {
 	t.Helper()
 	program, err := realnode.HelmProgram(t.Context()) // the first time it is compiled, which may take long
 	if err != nil {
@@ -44,7 +44,7 @@ func helm(t *testing.T, kubeconfig string, args ...string) (out, said string, er
 
 const kubeVersion = "1.36.3"
 
-func template(t *testing.T, args ...string) (out, said string, err error) {
+func template(t *testing.T, args ...string) (out, output string, err error) {
 	t.Helper()
 	return helm(t, "", append([]string{"template", "berth", chartDir, "--namespace=berth-system", "--kube-version=" + kubeVersion}, args...)...)
 }
@@ -62,9 +62,9 @@ func TestGolden(t *testing.T) {
 			"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}, alice...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, said, err := template(t, args...)
+			out, output, err := template(t, args...)
 			if err != nil {
-				t.Fatal(err, said)
+				t.Fatal(err, output)
 			}
 			got := withoutCRDs(t, out)
 			file := filepath.Join("testdata", name+".yaml")
@@ -125,9 +125,9 @@ func TestPartitionsOfAnyName(t *testing.T) {
 	if err := os.WriteFile(file, values, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, said, err := template(t, append([]string{"--values", file}, alice...)...)
+	out, output, err := template(t, append([]string{"--values", file}, alice...)...)
 	if err != nil {
-		t.Fatal(err, said)
+		t.Fatal(err, output)
 	}
 	have := map[string]string{}
 	for _, doc := range strings.Split(out, "\n    ---\n") { // of a ConfigMap
@@ -145,9 +145,9 @@ func TestPartitionsOfAnyName(t *testing.T) {
 }
 
 func TestLint(t *testing.T) {
-	out, said, err := helm(t, "", append([]string{"lint", chartDir, "--strict", "--namespace=berth-system", "--kube-version=" + kubeVersion}, alice...)...)
+	out, output, err := helm(t, "", append([]string{"lint", chartDir, "--strict", "--namespace=berth-system", "--kube-version=" + kubeVersion}, alice...)...)
 	if err != nil {
-		t.Fatal(out, said)
+		t.Fatal(out, output)
 	}
 }
 
@@ -177,9 +177,9 @@ func TestRefused(t *testing.T) {
 		"metrics for nobody":       {[]string{"--set", "networkPolicy.metricsFrom[0].name=prometheus"}, "/networkPolicy/metricsFrom/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, said, err := template(t, c.args...)
-			if err == nil || !strings.Contains(said, c.want) {
-				t.Errorf("error %v, said:\n%s\nwant %q", err, said, c.want)
+			_, output, err := template(t, c.args...)
+			if err == nil || !strings.Contains(output, c.want) {
+				t.Errorf("error %v, output:\n%s\nwant %q", err, output, c.want)
 			}
 		})
 	}

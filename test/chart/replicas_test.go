@@ -23,8 +23,8 @@ func TestReplicas(t *testing.T) {
 	p := startPlain(t)
 	values := append([]string{"--set=scheduler.replicas=2,api.replicas=2,accounting.storage=postgresql,networkPolicy.enabled=true",
 		"--set-string=accounting.postgresql.url=" + strings.ReplaceAll(url, ",", `\,`)}, alice...)
-	if said, err := p.install("install", values...); err != nil {
-		t.Fatal(err, said)
+	if output, err := p.install("install", values...); err != nil {
+		t.Fatal(err, output)
 	}
 	stored := data(t, p.must(http.MethodGet, "/api/v1/namespaces/berth-system/secrets/berth-accounting", ""))
 	if stored == "" {

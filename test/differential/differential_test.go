@@ -20,7 +20,7 @@ func linesOf(where string, texts ...string) []line {
 	return out
 }
 
-func TestTheSameSeedMakesTheSameCalls(t *testing.T) {
+func TestSameSeedMakesTheSameCalls(t *testing.T) {
 	a, b, other := newGenerator(7), newGenerator(7), newGenerator(8)
 	differ := false
 	for range 2000 {
@@ -215,7 +215,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-func TestCallAsALine(t *testing.T) {
+func TestCallAsOneLine(t *testing.T) {
 	c := &call{kind: submit, command: "sbatch", parts: []part{
 		{words: []string{"-n", "1 2"}}, {place: inScript, words: []string{"--mem=1"}},
 		{place: inVariable, words: []string{"SBATCH_QOS=a b"}},

@@ -138,9 +138,9 @@ func (d *database) do() func(statement string) {
 	}
 }
 
-// TestDatabaseInTrouble: jobs are taken, run and are listed whatever is wrong
+// TestDatabaseFailures: jobs are taken, run and are listed whatever is wrong
 // with SQLite's file, and are all in it afterwards.
-func TestDatabaseInTrouble(t *testing.T) {
+func TestDatabaseFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	small := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir).Run() == nil
@@ -182,9 +182,9 @@ func TestDatabaseInTrouble(t *testing.T) {
 	})
 }
 
-// TestPostgresInTrouble: the same with a server, which is also away when the
+// TestPostgresFailures: the same with a server, which is also away when the
 // cluster starts.
-func TestPostgresInTrouble(t *testing.T) {
+func TestPostgresFailures(t *testing.T) {
 	t.Parallel()
 	server := accttest.Start(t)
 	args := []string{"--nodes", "2", "--cpus", "2", "--accounting-storage", server.Address}

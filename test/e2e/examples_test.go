@@ -21,9 +21,9 @@ func (c *cluster) examples(t *testing.T) {
 		"PYTHONPATH="+filepath.Join(dir, "lib"), "PYTHONDONTWRITEBYTECODE=1", "SPARK_HOME="+filepath.Join(dir, "spark"))
 }
 
-// changes runs the probes of the table of changes in docs/compatibility.md: what is
-// supported or warned about succeeds, what is refused fails, and each prints what the
-// table says.
+// changes runs the probes of the table of changes in docs/compatibility.md: calls with supported
+// options, or with options that cause a warning, succeed; calls with refused options fail; each prints
+// the text in the table.
 func changes(t *testing.T, env []string) {
 	dir := t.TempDir()
 	run := func(line string) (string, error) {
@@ -46,7 +46,7 @@ func changes(t *testing.T, env []string) {
 		t.Run(c.Release+" "+c.Probe, func(t *testing.T) {
 			out, err := run(strings.ReplaceAll(c.Probe, "JOB", job))
 			if fails := c.State == option.ChangeRefused; fails != (err != nil) && c.State != option.ChangeAbsent {
-				t.Errorf("%v: it is said to be %s\n%s", err, c.State, out)
+				t.Errorf("%v: the table has %s\n%s", err, c.State, out)
 			}
 			if !strings.Contains(out, c.Says) {
 				t.Errorf("it prints %q, not %q", out, c.Says)

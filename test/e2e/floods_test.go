@@ -273,8 +273,8 @@ func (s *shared) profiles(t *testing.T) {
 	}
 }
 
-// floodOfSilence: of a thousand connections on which nothing is said, the API
-// role keeps some, and serves the others' requests.
+// floodOfSilence: of a thousand connections that send nothing, the API role keeps some, and
+// it serves the requests of other users.
 func (s *shared) floodOfSilence(t *testing.T) {
 	address := s.role(t)
 	deadline := time.Now().Add(8 * time.Second) // before the timeout of a handshake

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestCachedBuildsOnceAndKeepsNoHalf(t *testing.T) {
+func TestCachedBuildsOnceAndKeepsNoIncompleteBuild(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(cacheVariable, dir)
 	broken := errors.New("broken")

@@ -60,12 +60,12 @@ func testTerminal(t *testing.T, ctx context.Context, s *Site) {
 	if _, err := io.WriteString(terminal, "tty; stty size; echo $((6 * 7)) lines; exit 7\n"); err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	_, _ = io.Copy(&said, terminal) // EIO at the end
+	var output bytes.Buffer
+	_, _ = io.Copy(&output, terminal) // EIO at the end
 	err = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != 7 || !strings.Contains(said.String(), "/dev/pts/") ||
-		!strings.Contains(said.String(), "33 101\r\n") || !strings.Contains(said.String(), "42 lines\r\n") {
-		t.Errorf("%v:\n%s", err, said.String())
+	if cmd.ProcessState.ExitCode() != 7 || !strings.Contains(output.String(), "/dev/pts/") ||
+		!strings.Contains(output.String(), "33 101\r\n") || !strings.Contains(output.String(), "42 lines\r\n") {
+		t.Errorf("%v:\n%s", err, output.String())
 	}
 }
 
@@ -96,8 +96,8 @@ func testDrain(t *testing.T, ctx context.Context, s *Site) {
 	old := submit(t, ctx, s, "-w", "n2", "-N1", "-o", "drained.out", "--wrap", "echo started; until [ -e drained ]; do sleep 0.1; done; echo done")
 	waitForOutput(t, ctx, "drained.out", "started\n")
 	as("scontrol", "update", "nodename=n2", "state=drain", "reason=bad disk")
-	if said := as("sinfo", "-h", "-R", "-o", "%E|%u|%N"); said != "bad disk|operator|n2\n" {
-		t.Errorf("sinfo -R: %q", said)
+	if output := as("sinfo", "-h", "-R", "-o", "%E|%u|%N"); output != "bad disk|operator|n2\n" {
+		t.Errorf("sinfo -R: %q", output)
 	}
 	if node, err := s.Client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{}); err != nil || !node.Spec.Unschedulable {
 		t.Errorf("the node is not cordoned: %v", err)
@@ -149,13 +149,13 @@ func testDeadKubelet(t *testing.T, ctx context.Context, s *Site) {
 // waitUntil waits until a job is in a state.
 func waitUntil(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	t.Helper()
-	var said string
+	var output string
 	err := waitFor(ctx, time.Minute, func() bool {
-		said, _ = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
-		return strings.TrimSpace(said) == want
+		output, _ = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+		return strings.TrimSpace(output) == want
 	})
 	if err != nil {
-		t.Fatalf("job %s is %q, want %s: %v", id, said, want, err)
+		t.Fatalf("job %s is %q, want %s: %v", id, output, want, err)
 	}
 }
 

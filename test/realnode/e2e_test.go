@@ -177,7 +177,7 @@ func testCommands(t *testing.T, ctx context.Context, s *Site) {
 	out := runJob(t, ctx, s, "slurm", "commands.sh")
 	m := regexp.MustCompile(`(?m)^self \d+ RUNNING n\d\n(\d+)$`).FindStringSubmatch(out)
 	if m == nil {
-		t.Fatal("squeue and sbatch inside the job said something else")
+		t.Fatal("squeue and sbatch inside the job printed something else")
 	}
 	waitForState(t, ctx, s, m[1], "COMPLETED")
 	if follow := output(t, "follow.out"); follow != "followed by 15001\n" {
@@ -261,7 +261,7 @@ func testAccounting(t *testing.T, ctx context.Context, s *Site) {
 		return err == nil && len(wrong) == 0
 	})
 	if err != nil || len(ended) == 0 {
-		t.Errorf("of %d jobs sacct says otherwise: %v: %v", len(ended), wrong, err)
+		t.Errorf("of %d jobs sacct shows other states: %v: %v", len(ended), wrong, err)
 	}
 }
 
@@ -273,13 +273,13 @@ func submit(t *testing.T, ctx context.Context, s *Site, args ...string) string {
 
 func submitAs(t *testing.T, ctx context.Context, s *Site, u User, args ...string) string {
 	t.Helper()
-	said, err := s.As(ctx, u, u.Home(), "sbatch", args...)
+	output, err := s.As(ctx, u, u.Home(), "sbatch", args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, ok := strings.CutPrefix(strings.TrimSpace(said), "Submitted batch job ")
+	id, ok := strings.CutPrefix(strings.TrimSpace(output), "Submitted batch job ")
 	if !ok {
-		t.Fatalf("sbatch said %q", said)
+		t.Fatalf("sbatch printed %q", output)
 	}
 	return id
 }
@@ -349,7 +349,7 @@ func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	ended[id] = state
 }
 
-// checkRanks wants each of n ranks once, in order of the ring or of arrival,
+// checkRanks checks that each of n ranks is there once, in order of the ring or of arrival,
 // each at home on its node.
 func checkRanks(t *testing.T, out string, n int) {
 	t.Helper()

@@ -129,11 +129,11 @@ func remote(t *testing.T, client *ssh.Client, command string) string {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	var said strings.Builder
-	session.Stderr = &said
+	var output strings.Builder
+	session.Stderr = &output
 	out, err := session.Output(command)
 	if err != nil {
-		t.Fatalf("%s: %v: %s%s", command, err, out, said.String())
+		t.Fatalf("%s: %v: %s%s", command, err, out, output.String())
 	}
 	return string(out)
 }

@@ -205,7 +205,7 @@ func (a *admin) certificates(t *testing.T, p page) {
 	ends := p.block(t, "openssl x509")
 	authority := `kubectl -n berth-system get secret berth-api-tls -o jsonpath='{.data.tls\.crt}'`
 	if out := a.run(t, ends); !strings.HasPrefix(out, "notAfter=") {
-		t.Errorf("it says %q", out)
+		t.Errorf("the output is %q", out)
 	}
 	old := a.run(t, authority)
 	a.run(t, p.block(t, "delete secret berth-api-tls"))
@@ -294,7 +294,7 @@ func (a *admin) restore(t *testing.T, install, upgrade page) {
 	a.job(t)
 	out, err := a.site.As(a.ctx, operator, operator.Home(), "sacct", "-a", "-n", "-X", "-P", "-o", "JobID,State", "-j", a.copied+","+a.last)
 	if want := a.copied + "|COMPLETED\n" + a.last + "|COMPLETED\n"; err != nil || out != want || a.copied == a.last {
-		t.Errorf("sacct says %q, %v; want %q, two jobs", out, err, want)
+		t.Errorf("sacct prints %q, %v; want %q, two jobs", out, err, want)
 	}
 }
 

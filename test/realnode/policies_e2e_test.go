@@ -210,17 +210,17 @@ func startPod(t *testing.T, ctx context.Context, s *Site, namespace, name, scrip
 
 func podSaid(t *testing.T, ctx context.Context, s *Site, namespace, name string) string {
 	t.Helper()
-	said := ""
+	output := ""
 	err := waitFor(ctx, time.Minute, func() bool {
 		pod, err := s.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Terminated == nil {
 			return false
 		}
-		said = pod.Status.ContainerStatuses[0].State.Terminated.Message
+		output = pod.Status.ContainerStatuses[0].State.Terminated.Message
 		return true
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return said
+	return output
 }

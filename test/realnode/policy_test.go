@@ -71,7 +71,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEgressRules wants the rules that let connections of the server pass.
+// TestEgressRules checks the rules that permit connections of the server.
 func TestEgressRules(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy string
@@ -173,8 +173,8 @@ func TestEgressRuleset(t *testing.T) {
 	}
 }
 
-// TestRulesetSaysWhatItCannotDo, instead of letting in who should be out.
-func TestRulesetSaysWhatItCannotDo(t *testing.T) {
+// TestRulesetReportsUnsupportedRules, instead of letting in who should be out.
+func TestRulesetReportsUnsupportedRules(t *testing.T) {
 	for policy, want := range map[string]string{
 		"  egress: [{ports: [{port: api}]}]":                             "system/p: named ports",
 		"  ingress: [{ports: [{protocol: UDP, port: 53}]}]":              "system/p: only TCP",
@@ -193,7 +193,7 @@ func TestReadNote(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site-c-eth0")
 	must(t, os.WriteFile(file, []byte(whole[:150]), 0o600))
 	if n, ok := readNote(file); ok {
-		t.Errorf("half a file says %+v", n)
+		t.Errorf("an incomplete file is parsed as %+v", n)
 	}
 	must(t, os.WriteFile(file, []byte(whole), 0o600))
 	want := note{namespace: "user-a", name: "job", uid: "u1", address: netip.MustParseAddr("172.29.101.5")}

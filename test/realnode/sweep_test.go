@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSweepRemovesOnlyWhatNobodyHolds(t *testing.T) {
+func TestSweepRemovesOnlyUnusedFiles(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	held, lock, err := claim()

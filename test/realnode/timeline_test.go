@@ -88,12 +88,12 @@ func (l *timeline) String() string {
 			last = p
 		}
 	}
-	var said []string
+	var output []string
 	for _, step := range order {
 		if all := took[step]; len(all) > 0 {
 			slices.Sort(all)
-			said = append(said, fmt.Sprintf("%s %.2f s (%d)", step, all[len(all)/2].Seconds(), len(all)))
+			output = append(output, fmt.Sprintf("%s %.2f s (%d)", step, all[len(all)/2].Seconds(), len(all)))
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(output, ", ")
 }

@@ -176,8 +176,8 @@ func TestOwnJobsFirst(t *testing.T) {
 	}
 }
 
-// TestNoAnswer checks that options are completed while the cluster does not respond.
-func TestNoAnswer(t *testing.T) {
+// TestNoResponse checks that options are completed while the cluster does not respond.
+func TestNoResponse(t *testing.T) {
 	w := newWorld(t)
 	w.c.wait = true
 	w.env[envTimeout] = "200ms"
@@ -192,8 +192,8 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNonsense checks that invalid requests have no output.
-func TestNonsense(t *testing.T) {
+// TestMalformedResponses checks that invalid requests have no output.
+func TestMalformedResponses(t *testing.T) {
 	w := newWorld(t)
 	for _, args := range [][]string{nil, {"bash"}, {"bash", "squeue"}, {"bash", "", "", ""}, {"bash", "squeue", " ", "9"}, {"zsh"}, {"zsh", "squeue"}, {"tcsh", "squeue", ""},
 		{"fish", "", ""}, {"zsh", "berth", ""}, {"zsh", "/usr/bin/nosuch", "-"}, {"bash", "A=1 B=2", " =", "9"}, {"zsh", "berth", "--kubeconfig", "x", "squeue", "-p", ""}} {

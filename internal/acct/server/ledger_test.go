@@ -65,9 +65,9 @@ func runningJob(id int64, user, account string, since time.Time) *v1alpha1.Batch
 	return b
 }
 
-// TestUsageOfOthersIsHidden: with PrivateData=usage, callers see the usage that is theirs, or
+// TestUsageOfOtherUsersIsHidden: with PrivateData=usage, callers see the usage that is theirs, or
 // of accounts that they coordinate.
-func TestUsageOfOthersIsHidden(t *testing.T) {
+func TestUsageOfOtherUsersIsHidden(t *testing.T) {
 	h := withDatabase(t)
 	since := time.Now().Add(-time.Hour)
 	fake.Feed(h.Cluster, runningJob(1, "anna", "science", since), runningJob(2, "ben", "arts", since))
@@ -105,9 +105,9 @@ func jsonNumber(n int64) string {
 	return string(b)
 }
 
-// TestBadQueriesOfAccounting: a query that cannot be read, has unknown fields, or no period
+// TestMalformedQueriesOfAccounting: a query that cannot be read, has unknown fields, or no period
 // is refused before anything is searched.
-func TestBadQueriesOfAccounting(t *testing.T) {
+func TestMalformedQueriesOfAccounting(t *testing.T) {
 	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 	for name, h := range map[string]struct {
 		handler handler
@@ -137,7 +137,7 @@ func TestEventsAreHidden(t *testing.T) {
 		private []string
 		seen    map[string]int // events by the name of the caller
 	}{
-		{nil, map[string]int{"anna": 1, "opal": 1, "eve": 1}},
+		{nil, map[string]int{"anna": 1, "opal": 1, "eve": 0}}, // eve is not a user of the cluster
 		{[]string{"events"}, map[string]int{"anna": 0, "opal": 1, "eve": 0}},
 	} {
 		fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{PrivateData: tt.private}))
@@ -202,9 +202,9 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestAssociationsOfOthersAreHidden: with PrivateData=accounts,users callers see their own
+// TestAssociationsOfOtherUsersAreHidden: with PrivateData=accounts,users callers see their own
 // account and user, coordinators those that they coordinate.
-func TestAssociationsOfOthersAreHidden(t *testing.T) {
+func TestAssociationsOfOtherUsersAreHidden(t *testing.T) {
 	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 	seen := func(name string) string {
 		t.Helper()

@@ -139,7 +139,7 @@ func usersAndAccounts() []client.Object {
 }
 
 // With PrivateData no filter returns the records of other users.
-func TestOthersRecordsAreHidden(t *testing.T) {
+func TestRecordsOfOtherUsersAreHidden(t *testing.T) {
 	h := newFixture(t, interceptor.Funcs{}, append(usersAndAccounts(), job(1, "anna", "science"), job(2, "ben", "arts"))...)
 	for name, c := range map[string]struct {
 		private bool
@@ -199,7 +199,7 @@ func account1(name, parent string) *status.AcctAccount {
 	return &status.AcctAccount{Name: name, Parent: parent}
 }
 
-// Permissions for changes; nobody can raise their own level.
+// Permissions for changes. No user can raise its own level.
 func TestWhoMayChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		caller string
@@ -215,8 +215,8 @@ func TestWhoMayChange(t *testing.T) {
 		"an operator raises himself":       {"opal", raise("opal"), 403},
 		"a coordinator raises himself":     {"carl", raise("carl"), 403},
 		"a user joins an account":          {"anna", join("anna", "arts"), 403},
-		"a coordinator takes one in":       {"carl", join("ben", "science"), 200},
-		"a coordinator puts one elsewhere": {"carl", join("anna", "arts"), 403},
+		"a coordinator adds a user":        {"carl", join("ben", "science"), 200},
+		"a coordinator adds one elsewhere": {"carl", join("anna", "arts"), 403},
 		"a coordinator changes the wckey": {"carl", func(h *fixture) status.AcctChange {
 			x := join("ben", "science")(h)
 			x.User.DefaultWCKey = "carls"
@@ -227,10 +227,10 @@ func TestWhoMayChange(t *testing.T) {
 			x.User.DefaultWCKey = "carls"
 			return x
 		}, 200},
-		"an operator takes one in":     {"opal", join("anna", "arts"), 200},
-		"an old version":               {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
-		"a user object out of nothing": {"opal", func(*fixture) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
-		"a change of nothing":          {"anna", func(*fixture) status.AcctChange { return status.AcctChange{} }, 403},
+		"an operator adds a user":   {"opal", join("anna", "arts"), 200},
+		"an old version":            {"opal", func(h *fixture) status.AcctChange { x := join("anna", "arts")(h); x.User.Version = "77777"; return x }, 409},
+		"a user object that is new": {"opal", func(*fixture) status.AcctChange { return status.AcctChange{User: &status.AcctUser{Name: "new"}} }, 409},
+		"an empty change":           {"anna", func(*fixture) status.AcctChange { return status.AcctChange{} }, 403},
 		"a coordinator deletes a whole user": {"carl", func(h *fixture) status.AcctChange {
 			u := h.now(t, "anna")
 			return status.AcctChange{Delete: true, User: &u}
@@ -268,8 +268,8 @@ func join(name, account string) func(*fixture) status.AcctChange {
 	}
 }
 
-// When one of several changes fails, none is left.
-func TestNeverAPartialWrite(t *testing.T) {
+// If one of several changes fails, none of them is made.
+func TestChangesAreAllOrNothing(t *testing.T) {
 	fail := false
 	h := newFixture(
 		t,
@@ -295,13 +295,13 @@ func TestNeverAPartialWrite(t *testing.T) {
 		status.AcctChange{Account: account1("late", "")},
 	)
 	if code == http.StatusOK {
-		t.Error("it is said to have been made")
+		t.Error("the changes succeed although one of them fails")
 	}
 	after := []status.AcctUser{h.now(t, "anna"), h.now(t, "ben")}
 	for i := range before {
 		before[i].Version, after[i].Version = "", ""
 		if !reflect.DeepEqual(before[i], after[i]) {
-			t.Errorf("%+v is left of it", after[i])
+			t.Errorf("a failed change has left %+v", after[i])
 		}
 	}
 	for _, name := range []string{"new", "late"} {
@@ -310,7 +310,7 @@ func TestNeverAPartialWrite(t *testing.T) {
 			client.ObjectKey{Name: name},
 			&v1alpha1.Account{},
 		); !apierrors.IsNotFound(err) {
-			t.Errorf("account %s is there: %v", name, err)
+			t.Errorf("account %s exists: %v", name, err)
 		}
 	}
 	if _, ok := h.Cluster.Accounts.Get("new"); ok {
@@ -338,9 +338,9 @@ func TestOtherFieldsOfAUserStay(t *testing.T) {
 	}
 }
 
-// The wire has every member that the objects have, by the same name, or the
-// change leaves it as it is.
-func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
+// The types of sacctmgr's API have every field of the objects, by the same name, or a change keeps
+// the field as it is.
+func TestAccountingTypesHaveFieldsOfObjects(t *testing.T) {
 	kept := map[string]bool{
 		"gid":        true,
 		"groups":     true,
@@ -376,7 +376,7 @@ func tag(f reflect.StructField) string {
 }
 
 // Names of accounts and QOS may have what names of objects may not.
-func TestNamesThatObjectsCannotHave(t *testing.T) {
+func TestNamesThatAreNotValidForObjects(t *testing.T) {
 	h := newFixture(t, interceptor.Funcs{}, usersAndAccounts()...)
 	root := h.as("root", directory.Masters)
 	state := func() (accounts, qos []string) {

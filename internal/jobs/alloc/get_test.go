@@ -218,9 +218,9 @@ func TestImmediateRequests(t *testing.T) {
 	}
 }
 
-// TestAPlacedJobIsImmediate: a job that has its nodes in time starts, even if its pods take
+// TestPlacedJobIsImmediate: a job that has its nodes in time starts, even if its pods take
 // longer.
-func TestAPlacedJobIsImmediate(t *testing.T) {
+func TestPlacedJobIsImmediate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{events: make(chan *wire.JobEvent)}
 		go func() {
@@ -331,8 +331,8 @@ func TestJobsThatEndBeforeTheyRun(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnAllocation: Over is closed with the job's last event.
-func TestTheEndOfAnAllocation(t *testing.T) {
+// TestEndOfAllocation: Over is closed with the job's last event.
+func TestEndOfAllocation(t *testing.T) {
 	c := &cluster{events: make(chan *wire.JobEvent, 2)}
 	c.events <- starts(t)
 	r := get(t, c, nil, nil, nil)

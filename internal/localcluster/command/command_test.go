@@ -76,7 +76,7 @@ func up(t *testing.T, dir string, args ...string) string {
 	return out
 }
 
-// request asks the API server as the administrator.
+// request sends a request to the API server as the administrator.
 func request(t *testing.T, dir, method, path, body string) (int, string) {
 	t.Helper()
 	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, localcluster.FileAdmin))
@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 	dir := directory(t)
 	out := up(t, dir)
 	if !strings.Contains(out, "ready: 1 nodes") || !strings.Contains(out, filepath.Join(dir, "kubeconfig")) {
-		t.Errorf("up says:\n%s", out)
+		t.Errorf("the output of up is\n%s", out)
 	}
 	if code, _ := request(t, dir, "POST", things, `{"metadata":{"name":"kept"}}`); code != http.StatusCreated {
 		t.Fatalf("create: %d", code)

@@ -22,7 +22,7 @@ func TestAuthoritiesSurvive(t *testing.T) {
 	}
 }
 
-func TestLeaves(t *testing.T) {
+func TestShutdownLeavesQueue(t *testing.T) {
 	s, err := Open(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)

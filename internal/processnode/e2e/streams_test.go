@@ -146,7 +146,7 @@ func shout(t *testing.T, port uint16) string {
 	return line
 }
 
-func TestUsersOfTheClusterHaveNoWayIn(t *testing.T) {
+func TestUsersOfTheClusterAreRefused(t *testing.T) {
 	node, err := client.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func TestOwnHostsFile(t *testing.T) {
 	}
 }
 
-func TestMissingObjectIsWaitedFor(t *testing.T) {
+func TestPodWaitsForMissingObject(t *testing.T) {
 	ctx := context.Background()
 	name := "late-" + strings.ToLower(itoa(os.Getpid()))
 	pod := create(t, script(`cat /m/k`, func(p *corev1.Pod) {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestIdentityWithoutRootIsOnesOwn(t *testing.T) {
+func TestIdentityWithoutRootIsThatOfTheCaller(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(os.Geteuid())), RunAsGroup: ptr.To(int64(os.Getegid()))}
 	c := &corev1.Container{Name: "c"}

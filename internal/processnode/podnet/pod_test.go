@@ -10,7 +10,7 @@ import (
 
 // A pod and the machine know each other without asking, until the pod goes: the
 // kernel's table of those that were asked for is too small for a thousand pods.
-func TestAPodIsKnownForGood(t *testing.T) {
+func TestPodIsInNeighborTablePermanently(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("makes network namespaces; as root only")
 	}

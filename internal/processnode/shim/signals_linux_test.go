@@ -14,7 +14,7 @@ import (
 
 // A shim neither ignores nor catches what ends a program, before it becomes
 // the container's command: what it catches may be lost on the way.
-func TestTheShimHeedsSignals(t *testing.T) {
+func TestShimForwardsSignals(t *testing.T) {
 	if os.Getenv("BERTH_TEST_CHILD") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), "BERTH_TEST_CHILD=1")

@@ -64,7 +64,7 @@ func start(t *testing.T, spec shim.Spec, script string) (*os.File, *Task) {
 	return r, task
 }
 
-func TestContainerIsPidOneWithItsOwnNameAndProc(t *testing.T) {
+func TestContainerIsPIDOneWithItsOwnNameAndProc(t *testing.T) {
 	out, res := run(t, shim.Spec{Hostname: "node7"}, `echo $$; hostname; ls /proc | grep -c '^[0-9]'`)
 	lines := strings.Fields(out)
 	if len(lines) != 3 || lines[0] != "1" || lines[1] != "node7" || res.Code != 0 {
@@ -132,7 +132,7 @@ func TestEndsAreReported(t *testing.T) {
 	}
 }
 
-func TestTermReachesPidOne(t *testing.T) {
+func TestTermReachesPIDOne(t *testing.T) {
 	out, task := start(t, shim.Spec{}, `trap 'echo got; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ func account(name, parent string, coordinators ...string) *v1alpha1.Account {
 	return a
 }
 
-// TestCoordinatorsHaveTheSubtree: who coordinates an account also coordinates those below
+// TestCoordinatorsHaveAccountsBelow: who coordinates an account also coordinates those below
 // it, and no others. A cycle of accounts, which admission refuses, does no harm.
-func TestCoordinatorsHaveTheSubtree(t *testing.T) {
+func TestCoordinatorsHaveAccountsBelow(t *testing.T) {
 	c, d := newDirectory()
 	fake.Feed(c,
 		account("root", ""), account("lab", "root", "anna"), account("sub", "lab"), account("deep", "sub", "bob"),
@@ -77,9 +77,9 @@ func TestRolesOnJob(t *testing.T) {
 	}
 }
 
-// TestARequestWithoutUserOwnsNothing: a job without an owner, as one that is being
+// TestRequestWithoutUserOwnsNoJob: a job without an owner, as one that is being
 // admitted, does not belong to callers without a User.
-func TestARequestWithoutUserOwnsNothing(t *testing.T) {
+func TestRequestWithoutUserOwnsNoJob(t *testing.T) {
 	_, d := newDirectory()
 	if s := d.RolesOn(d.Resolve("", nil), "", ""); s != authz.Of(authz.Anyone) {
 		t.Errorf("roles %b", s)

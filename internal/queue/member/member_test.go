@@ -45,9 +45,9 @@ func TestPlaceOfAPod(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreNoNodeOfAJob: a pod whose labels, annotations or owner do not agree has no
+// TestPodsThatAreNotNodesOfAJob: a pod whose labels, annotations or owner do not agree has no
 // place, so that nobody can pose as a node of another job.
-func TestPodsThatAreNoNodeOfAJob(t *testing.T) {
+func TestPodsThatAreNotNodesOfAJob(t *testing.T) {
 	owner := func(change func(*metav1.OwnerReference)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { change(&p.OwnerReferences[0]) }
 	}

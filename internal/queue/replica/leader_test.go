@@ -163,9 +163,9 @@ func TestCallersShareRequests(t *testing.T) {
 	}
 }
 
-// TestSilentLeaderIsLeftAlone: after a request that timed out, none is sent for a while.
+// TestSilentLeaderGetsNoRequestForAWhile: after a request that timed out, none is sent for a while.
 // After one that failed at once, the next is sent without a pause.
-func TestSilentLeaderIsLeftAlone(t *testing.T) {
+func TestSilentLeaderGetsNoRequestForAWhile(t *testing.T) {
 	now := time.Unix(1000, 0)
 	reader := newReader(Address{}, &now)
 	failure := errors.New("connection refused")
@@ -299,9 +299,9 @@ func TestFailedResponsesKeepThePlan(t *testing.T) {
 	}
 }
 
-// TestAForgottenPlanIsSentWhole: after too many jobs have left the plan, readers get all of
+// TestWholePlanIsSentAfterManyRemovals: after too many jobs have left the plan, readers get all of
 // it once more, and miss nothing.
-func TestAForgottenPlanIsSentWhole(t *testing.T) {
+func TestWholePlanIsSentAfterManyRemovals(t *testing.T) {
 	plan, serial := map[int64]control.Planned{}, uint64(1)
 	f := &Feed{Plan: func() (map[int64]control.Planned, uint64) { return plan, serial }}
 	for id := range int64(maxGone + 2) {

@@ -97,9 +97,9 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestTheLeaderIsFoundAgainAfterAnError: an address is used for a while, and not after a
+// TestLeaderIsLookedUpAgainAfterError: an address is used for a while, and not after a
 // request to it failed.
-func TestTheLeaderIsFoundAgainAfterAnError(t *testing.T) {
+func TestLeaderIsLookedUpAgainAfterError(t *testing.T) {
 	now := time.Unix(1000, 0)
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
 	closed := httptest.NewTLSServer(nil)

@@ -42,9 +42,9 @@ func TestPlacesOfOneObject(t *testing.T) {
 // always is a Room that has room.
 func always(int, func(table.Key) int, int64) error { return nil }
 
-// TestPlacesCountUntilTheJobIsThere: a place counts for the user, the account, the QOS and
+// TestPlacesCountUntilTheJobArrives: a place counts for the user, the account, the QOS and
 // their combinations, and exactly once with the job that it was for.
-func TestPlacesCountUntilTheJobIsThere(t *testing.T) {
+func TestPlacesCountUntilTheJobArrives(t *testing.T) {
 	c, tab := newTable(nil)
 	p := &table.Place{Object: "user-anna/j-7", User: "anna", Account: "lab", QOS: "high", Jobs: 3, Bytes: 1000}
 	if err := tab.Reserve(p, always); err != nil {

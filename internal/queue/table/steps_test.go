@@ -90,9 +90,9 @@ func TestReportsOfOtherAttempts(t *testing.T) {
 	}
 }
 
-// TestAJobHasABoundedNumberOfSteps: agents have the uid of their user, who may make them
+// TestStepsOfAJobAreBounded: agents have the uid of their user, who may make them
 // report any number of steps.
-func TestAJobHasABoundedNumberOfSteps(t *testing.T) {
+func TestStepsOfAJobAreBounded(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, batchJob(1, "anna", onNodes))
 	for from := int32(0); from < 5000; from += 500 {

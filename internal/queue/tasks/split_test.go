@@ -51,9 +51,9 @@ func indexes(jobs []*v1alpha1.BatchJob) []int32 {
 	return out
 }
 
-// TestTheLastTaskIsTheArraysOwnJob: which tasks become jobs of their own, and which is the
+// TestLastTaskIsTheJobOfTheArray: which tasks become jobs of their own, and which is the
 // array's job.
-func TestTheLastTaskIsTheArraysOwnJob(t *testing.T) {
+func TestLastTaskIsTheJobOfTheArray(t *testing.T) {
 	start := map[int32]*v1alpha1.BatchJobStatus{}
 	for name, tt := range map[string]struct {
 		spec  string
@@ -138,9 +138,9 @@ func TestSplitAfterACrash(t *testing.T) {
 	}
 }
 
-// TestAnotherObjectWithTheNameOfATask: an object of that name that was not split off this
+// TestForeignObjectWithNameOfTask: an object of that name that was not split off this
 // array is neither used nor changed.
-func TestAnotherObjectWithTheNameOfATask(t *testing.T) {
+func TestForeignObjectWithNameOfTask(t *testing.T) {
 	for name, origin := range map[string]*v1alpha1.Origin{
 		"a user's":         nil,
 		"another array's":  {Name: "j", UID: "other", JobID: 7},

@@ -45,7 +45,7 @@ func TestPreempt(t *testing.T) {
 
 // Victims are candidates; the job fits if all of them end, and not if one of them
 // continues.
-func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
+func TestVictimsAreNoMoreThanNeeded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := &Snapshot{Now: 1, Policy: rapid.SampledFrom([]Policy{{}, DefaultPolicy()}).Draw(r, "options")}
 		id := int64(0)

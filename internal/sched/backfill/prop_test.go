@@ -90,7 +90,7 @@ func TestPlanIsDeterministicAndLeavesTheSnapshotAlone(t *testing.T) {
 }
 
 // Bounds that searches share do not change the plan.
-func TestSearchesLearnNothingWrong(t *testing.T) {
+func TestSharedBoundsDoNotChangeThePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		if rapid.Bool().Draw(t, "rich") {
@@ -140,7 +140,7 @@ func TestLowerPriorityDelaysNobody(t *testing.T) {
 
 // Under EASY the job at the head of the queue never starts later than its first
 // reservation, whatever is backfilled and however early jobs end.
-func TestHeadKeepsItsPromise(t *testing.T) {
+func TestHeadStartsNoLaterThanItsReservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		promise := map[int64]int64{}

@@ -246,9 +246,9 @@ func TestSingletons(t *testing.T) {
 	}
 }
 
-// TestTheIndexFollowsChanges: after any sequence of additions and removals, the index equals
+// TestIndexFollowsChanges: after any sequence of additions and removals, the index equals
 // one that is built of the same jobs.
-func TestTheIndexFollowsChanges(t *testing.T) {
+func TestIndexFollowsChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	byID := map[int64]*v1alpha1.BatchJob{}
 	x := NewIndex(nil, byID, 0)

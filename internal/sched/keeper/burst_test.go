@@ -11,7 +11,7 @@ import (
 )
 
 // Writes that can wait are put off while pods come and while they are bound.
-func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
+func TestBindBurstLastsWhilePodsArriveAndAreBound(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	k := &Keeper{Config: Config{Cluster: c}}
 	assumed := func(old *v1alpha1.BatchJob, state string) *v1alpha1.BatchJob {

@@ -31,7 +31,7 @@ func TestBilling(t *testing.T) {
 	}
 	for _, bad := range []string{"CPU", "CPU=x", "CPU=-1", "colour=1", "gres/=1", "Mem=G", "CPU=NaN", "CPU=Inf", "Mem=1e999"} {
 		if b, err := ParseBilling(bad, false); err == nil {
-			t.Errorf("%q was read as %v", bad, b)
+			t.Errorf("%q is parsed as %v", bad, b)
 		}
 	}
 }

@@ -60,8 +60,8 @@ func TestReasons(t *testing.T) {
 		name                string
 		science, chem, user l // science is above chem
 		qos                 l
-		reason              string // at once
-		draws               string // or when nothing is left of it
+		reason              string // why the job may not start
+		draws               string // or the limit on which it draws
 		left                int64
 	}{
 		{name: "none"},
@@ -131,8 +131,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Two jobs of one account draw on the same budget; a partition's QOS counts too.
-func TestBudgetsAreShared(t *testing.T) {
+// Two jobs of one account draw on the same limit, and the QOS of a partition has limits too.
+func TestLimitsAreShared(t *testing.T) {
 	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
 	c := limits.New(&limits.Input{
 		Accounts: []*v1alpha1.Account{account("chem", "", v1alpha1.Limits{GrpJobs: 3})},
@@ -151,8 +151,8 @@ func TestBudgetsAreShared(t *testing.T) {
 	}
 }
 
-// Where the QOS of the partition and of the job both limit a thing, the
-// partition's counts, unless the job's has OverPartQOS.
+// Where the QOS of the partition and of the job both have a limit, that of the partition
+// applies, unless the QOS of the job has OverPartQOS.
 func TestPartitionQOS(t *testing.T) {
 	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
 	own := qos("normal", v1alpha1.Limits{MaxTRES: tres{"cpu": 2}})
@@ -177,11 +177,11 @@ func TestPartitionQOS(t *testing.T) {
 	}
 }
 
-// A QOS may free its jobs of what their partition allows.
+// Flags of a QOS exempt its jobs from limits of their partition.
 func TestOverridden(t *testing.T) {
 	spec := &v1alpha1.PartitionSpec{MinNodes: 2, MaxNodes: 4, MaxTime: 60}
 	if limits.Overridden(spec, nil) != spec || limits.Overridden(spec, qos("q", v1alpha1.Limits{})) != spec {
-		t.Error("nothing says so")
+		t.Error("the limits of a partition are changed without a flag of a QOS")
 	}
 	for _, tt := range []struct {
 		flag string
@@ -200,7 +200,7 @@ func TestOverridden(t *testing.T) {
 	}
 }
 
-func TestAccountsInALoop(t *testing.T) {
+func TestAccountsInACycle(t *testing.T) {
 	c := limits.New(
 		&limits.Input{
 			Accounts: []*v1alpha1.Account{

@@ -53,9 +53,9 @@ func signalled(b *v1alpha1.BatchJob) {
 	b.Status.ExitCode.Signal = 9
 }
 
-// TestTasksInSum compares the summary of arrays with the one that slurmctld 22.05.8
+// TestSummaryOfArray compares the summary of arrays with the one that slurmctld 22.05.8
 // passed to its mail program.
-func TestTasksInSum(t *testing.T) {
+func TestSummaryOfArray(t *testing.T) {
 	exit := func(code int32) func(*v1alpha1.BatchJob) {
 		if code == 0 {
 			return over(v1alpha1.StateCompleted, 0)
@@ -85,7 +85,7 @@ func TestTasksInSum(t *testing.T) {
 	}
 }
 
-// TestComponents: mail is about a heterogeneous job, not about its components.
+// TestComponents: there is one mail about a heterogeneous job, not one for each component.
 func TestComponents(t *testing.T) {
 	n := New(func() *v1alpha1.MailSettings { return &v1alpha1.MailSettings{} }, nil,
 		func(int64) []*v1alpha1.BatchJob { return nil }, func() time.Time { return start }, slog.New(slog.DiscardHandler))
@@ -118,18 +118,18 @@ func TestEvents(t *testing.T) {
 		old, now func(*v1alpha1.BatchJob)
 		want     []string
 	}{
-		"begins":     {pending, running, []string{Begin}},
-		"goes on":    {running, running, nil},
-		"ends":       {running, over(v1alpha1.StateCompleted, 0), []string{End}},
-		"fails":      {running, over(v1alpha1.StateFailed, 3), []string{End}},
-		"runs out":   {running, over(v1alpha1.StateTimeout, 0), []string{Limit, End}},
-		"ended":      {over(v1alpha1.StateFailed, 3), over(v1alpha1.StateFailed, 3), nil},
-		"never":      {pending, never, []string{Invalid}},
-		"again":      {pending, again, []string{Requeue}},
-		"task":       {pending, task, nil},
-		"task again": {task, requeued, []string{Requeue}},
-		"each task":  {pending, each, []string{Begin}},
-		"not wanted": {pending, quiet, nil},
+		"begins":        {pending, running, []string{Begin}},
+		"unchanged":     {running, running, nil},
+		"ends":          {running, over(v1alpha1.StateCompleted, 0), []string{End}},
+		"fails":         {running, over(v1alpha1.StateFailed, 3), []string{End}},
+		"times out":     {running, over(v1alpha1.StateTimeout, 0), []string{Limit, End}},
+		"ended":         {over(v1alpha1.StateFailed, 3), over(v1alpha1.StateFailed, 3), nil},
+		"invalid":       {pending, never, []string{Invalid}},
+		"requeued":      {pending, again, []string{Requeue}},
+		"task":          {pending, task, nil},
+		"requeued task": {task, requeued, []string{Requeue}},
+		"each task":     {pending, each, []string{Begin}},
+		"not wanted":    {pending, quiet, nil},
 	} {
 		if got := Events(batch(tt.old), batch(tt.now)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
@@ -174,9 +174,9 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// The time that a job was suspended is no run time and does not count towards its time
-// limit.
-func TestSuspendedTimeIsNoRunTime(t *testing.T) {
+// The time that a job was suspended is not part of its run time and does not count towards its
+// time limit.
+func TestSuspendedTimeIsNotRunTime(t *testing.T) {
 	b := batch(running)
 	b.Status.Suspended = 240
 	at := b.Status.StartTime.Add(8 * time.Minute)
@@ -206,7 +206,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// relay starts an SMTP server that accepts one mail and sends what it received to got.
+// relay starts an SMTP server that accepts one mail, and sends the lines that it received to got.
 func relay(t *testing.T) (address string, got <-chan string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -222,25 +222,25 @@ func relay(t *testing.T) (address string, got <-chan string) {
 		defer conn.Close() //nolint:errcheck // over
 		var text strings.Builder
 		in := bufio.NewScanner(conn)
-		io.WriteString(conn, "220 relay\r\n") //nolint:errcheck // the client will tell
+		io.WriteString(conn, "220 relay\r\n") //nolint:errcheck // the client fails then
 		data := false
 		for in.Scan() {
 			line := in.Text()
 			text.WriteString(line + "\n")
-			answer := "250 ok\r\n"
+			reply := "250 ok\r\n"
 			switch {
 			case data && line == ".":
 				data = false
 			case data:
 				continue
 			case line == "DATA":
-				answer, data = "354 go on\r\n", true
+				reply, data = "354 go on\r\n", true
 			case line == "QUIT":
 				io.WriteString(conn, "221 bye\r\n") //nolint:errcheck // over
 				out <- text.String()
 				return
 			}
-			io.WriteString(conn, answer) //nolint:errcheck // the client will tell
+			io.WriteString(conn, reply) //nolint:errcheck // the client fails then
 		}
 	}()
 	return l.Addr().String(), out

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// asked returns a job of that number of CPUs that is not submitted.
-func asked(user string, cpus int32, change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+// unsubmitted returns a job of that number of CPUs that is not submitted.
+func unsubmitted(user string, cpus int32, change ...func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 1<<53 - 1, User: user, Partition: "debug",
 		Job: job.Job{Shape: job.Shape{CPUsPerTask: cpus}, Time: job.Time{Limit: 5}}}}
 	for _, c := range change {
@@ -25,7 +25,7 @@ func (b *bench) forecastOf(j *v1alpha1.BatchJob) *wire.Forecast {
 	b.Helper()
 	f, ok := b.Forecast(b.Context(), j)
 	if !ok {
-		b.Fatal("no answer")
+		b.Fatal("there is no forecast")
 	}
 	return f
 }
@@ -34,7 +34,7 @@ func TestForecastIsWhatASubmittedJobIsPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
-		if f := b.forecastOf(asked("u", 4)); f.Start != time.Now().Unix() || len(f.Parts) != 1 ||
+		if f := b.forecastOf(unsubmitted("u", 4)); f.Start != time.Now().Unix() || len(f.Parts) != 1 ||
 			f.Parts[0] != (wire.ForecastPart{Partition: "debug", CPUs: 4, Nodes: "n1"}) {
 			t.Errorf("in an empty cluster: %+v", f)
 		}
@@ -46,14 +46,14 @@ func TestForecastIsWhatASubmittedJobIsPlanned(t *testing.T) {
 			j.Spec.Job.Hold = "user"
 			j.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 1}}
 		}
-		f := b.forecastOf(asked("u", 4, held))
+		f := b.forecastOf(unsubmitted("u", 4, held))
 		b.submit(3, 4)
 		settle()
 		if p, _ := b.Planned(3); f.Start == 0 || f.Start != p.Start.Unix() {
 			t.Errorf("forecast %d, planned %d", f.Start, p.Start.Unix())
 		}
-		if f = b.forecastOf(asked("u", 5)); f.Start != 0 || f.Reason == "" {
-			t.Errorf("what never starts: %+v", f)
+		if f = b.forecastOf(unsubmitted("u", 5)); f.Start != 0 || f.Reason == "" {
+			t.Errorf("a job that can never start: %+v", f)
 		}
 		if _, known := b.cluster.Job(1<<53 - 1); known || b.wrote != 1 {
 			t.Errorf("%d placements written", b.wrote)
@@ -71,7 +71,7 @@ func TestForecastOfComponents(t *testing.T) {
 		b.submit(1, 3)
 		b.submit(2, 2) // on the other node, as components will be
 		settle()
-		two := asked("u", 1, func(j *v1alpha1.BatchJob) {
+		two := unsubmitted("u", 1, func(j *v1alpha1.BatchJob) {
 			further := j.Spec.Job
 			further.Het, further.Partitions = &job.Het{Offset: 1, Size: 2}, []string{"debug"}
 			further.Shape.CPUsPerTask = 3

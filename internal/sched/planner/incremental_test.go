@@ -11,31 +11,30 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// following has the planner follow changes however quickly everything could be
-// planned.
+// following makes the planner follow changes however short a plan takes.
 func following(t *testing.T) {
 	benchThreshold = 0
 	t.Cleanup(func() { benchThreshold = incrementalThreshold })
 }
 
-// What holds where everything is planned at each change holds where changes are
-// followed.
-func TestTheSameWhileFollowing(t *testing.T) {
+// The tests of a planner that plans everything at each change hold for one that follows
+// changes.
+func TestPlannerWhileFollowingChanges(t *testing.T) {
 	following(t)
-	t.Run("started", TestAChangeIsPlannedAndStarted)
-	t.Run("own starts", TestOwnStartsHoldAtOnce)
-	t.Run("failed", TestAFailedStartIsTriedAgain)
-	t.Run("changed", TestAChangedJobIsNotStarted)
-	t.Run("due", TestItPlansAgainWhenAStartIsDue)
-	t.Run("delayed", TestADelayedDependencyIsMetInTime)
-	t.Run("refusing", TestARefusingNodeIsLeftAloneForAWhile)
-	t.Run("questions", TestQuestionsWhilePlanning)
+	t.Run("started", TestChangeIsPlannedAndStarted)
+	t.Run("own starts", TestOwnStartsCountImmediately)
+	t.Run("failed", TestFailedStartIsTriedAgain)
+	t.Run("changed", TestChangedJobIsNotStarted)
+	t.Run("due", TestPlansAgainWhenAStartIsDue)
+	t.Run("delayed", TestDelayedDependencyIsSatisfiedInTime)
+	t.Run("refusing", TestRefusingNodeGetsNoJobForAWhile)
+	t.Run("questions", TestQueriesWhilePlanning)
 	t.Run("preemption", TestPreemption)
 	t.Run("preemption by an array", TestPreemptionByAnArray)
 }
 
-// Jobs are started and others told why they wait and when they will start, by
-// passes and plans that know nothing of each other; a view is made only once.
+// Cycles that follow changes start jobs, and plans in the background give the others a reason
+// and a start. The Incremental is made only once.
 func TestFollowing(t *testing.T) {
 	following(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestFollowing(t *testing.T) {
 		}
 		stop()
 		if b.incremental == nil || b.incremental != first {
-			t.Error("the view was made anew")
+			t.Error("a new Incremental was made")
 		}
 		if n := b.Stats(); n.Starts != 4 {
 			t.Errorf("%d starts counted", n.Starts)
@@ -73,7 +72,7 @@ func TestFollowing(t *testing.T) {
 	})
 }
 
-// A node that is cordoned, lost or comes back is seen without a new view.
+// A node that is cordoned, lost or available again is considered without a new Incremental.
 func TestFollowingSeesNodes(t *testing.T) {
 	following(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestFollowingSeesNodes(t *testing.T) {
 		b.want(v1alpha1.StateConfiguring)
 		first := b.incremental
 		b.end(1)
-		for id, away := range map[int64]func(*corev1.Node){
+		for id, makeUnavailable := range map[int64]func(*corev1.Node){
 			2: func(n *corev1.Node) {
 				n.Spec.Unschedulable = true
 				n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
@@ -93,23 +92,23 @@ func TestFollowingSeesNodes(t *testing.T) {
 			3: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown },
 		} {
 			n := aNode()
-			away(n)
+			makeUnavailable(n)
 			fake.Feed(b.cluster, n)
 			b.submit(id, 4)
 			settle()
 			if s := b.state(id); s != "" {
-				t.Errorf("job %d is %q though its node is away", id, s)
+				t.Errorf("job %d is %q, and its node is not available", id, s)
 			}
 			fake.Feed(b.cluster, aNode())
 			settle()
 			if s := b.state(id); s != v1alpha1.StateConfiguring {
-				t.Errorf("job %d is %q though its node is back", id, s)
+				t.Errorf("job %d is %q, and its node is available again", id, s)
 			}
 			b.end(id)
 		}
 		stop()
 		if b.incremental != first {
-			t.Error("the view was made anew")
+			t.Error("a new Incremental was made")
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/starter"
 )
 
-// fullCluster is a cluster on which every CPU is taken and a queue waits.
+// fullCluster returns a cluster whose CPUs are all allocated, with pending jobs.
 func fullCluster(nodes, pending int) *control.Cluster {
 	c := fake.Cluster(
 		interceptor.Funcs{
@@ -63,10 +63,10 @@ func waitingJob(id int64, nodes, limit int32) *v1alpha1.BatchJob {
 	return j
 }
 
-// BenchmarkLocks is how long anybody else waits at most while 100,000 jobs are
-// planned on 10,000 nodes, of which jobs end and come: those who read and write
-// jobs and nodes, ask what is planned, and whether a job could run. It is by the
-// clock, and the least of several tries: another process may have the processor.
+// BenchmarkLocks measures how long other callers wait for locks at most while 100,000 jobs are
+// planned on 10,000 nodes: callers that read and write jobs and nodes, and that query the plan
+// and the feasibility of a job. It reports wall-clock times, the least of several tries, because
+// other processes may use the processor.
 func BenchmarkLocks(b *testing.B) {
 	c := fullCluster(10000, 100000)
 	p := New(c, starter.New(c, nil, time.Now), time.Now, slog.New(slog.DiscardHandler))
@@ -103,7 +103,7 @@ func BenchmarkLocks(b *testing.B) {
 	b.ReportMetric(float64(p.Stats().Cycles), "plans")
 }
 
-// longestWaits does everything again and again for three seconds.
+// longestWaits repeats each call for three seconds and returns the longest time of each.
 func longestWaits(ask map[string]func()) map[string]time.Duration {
 	var wg sync.WaitGroup
 	var mu sync.Mutex

@@ -24,7 +24,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-func TestAChangeIsPlannedAndStarted(t *testing.T) {
+func TestChangeIsPlannedAndStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
@@ -43,9 +43,9 @@ func TestAChangeIsPlannedAndStarted(t *testing.T) {
 	})
 }
 
-// No watch feeds these stores: what the planner started itself it knows from
-// its own writes alone.
-func TestOwnStartsHoldAtOnce(t *testing.T) {
+// No watch feeds these stores: the planner knows the jobs that it has started from its own
+// writes alone.
+func TestOwnStartsCountImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
@@ -70,9 +70,9 @@ func TestOwnStartsHoldAtOnce(t *testing.T) {
 	})
 }
 
-// Nothing happens when the delay of a dependency (after:ID+N) is over: the planner
-// looks again by itself.
-func TestADelayedDependencyIsMetInTime(t *testing.T) {
+// No object changes when the delay of a dependency (after:ID+N) ends: the planner plans again
+// by itself.
+func TestDelayedDependencyIsSatisfiedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
@@ -92,7 +92,7 @@ func TestADelayedDependencyIsMetInTime(t *testing.T) {
 	})
 }
 
-func TestChangesDuringAPlanAreGathered(t *testing.T) {
+func TestChangesDuringAPlanCauseOnePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		busy, release := make(chan struct{}), make(chan struct{})
@@ -111,7 +111,7 @@ func TestChangesDuringAPlanAreGathered(t *testing.T) {
 	})
 }
 
-func TestThePauseGrowsWithThePlan(t *testing.T) {
+func TestPauseGrowsWithThePlan(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
 		0: minPause, 20 * time.Millisecond: 160 * time.Millisecond, 5 * time.Second: maxPause,
 	} {
@@ -121,7 +121,7 @@ func TestThePauseGrowsWithThePlan(t *testing.T) {
 	}
 }
 
-func TestAFailedStartIsTriedAgain(t *testing.T) {
+func TestFailedStartIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.hook = func(n int) error {
@@ -142,8 +142,8 @@ func TestAFailedStartIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A job that was changed in the meantime is left to the plan after the change.
-func TestAChangedJobIsNotStarted(t *testing.T) {
+// A job that was changed since the snapshot is not started: the next plan considers the change.
+func TestChangedJobIsNotStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		held := false
@@ -163,12 +163,12 @@ func TestAChangedJobIsNotStarted(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		b.want("")
 		if b.wrote != 1 {
-			t.Errorf("%d attempts without news of the job", b.wrote)
+			t.Errorf("%d attempts to start a job whose change has not arrived, want 1", b.wrote)
 		}
 	})
 }
 
-func TestItPlansAgainWhenAStartIsDue(t *testing.T) {
+func TestPlansAgainWhenAStartIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
@@ -208,12 +208,12 @@ func TestPlannedNodes(t *testing.T) {
 		b.end(2)
 		settle()
 		if got := flags(); got != "n1ALLOCATED n2IDLE" {
-			t.Errorf("the nodes are %s once nobody waits", got)
+			t.Errorf("the nodes are %s when no job waits", got)
 		}
 	})
 }
 
-func TestWhatNeedsANewPlan(t *testing.T) {
+func TestChangesThatNeedANewPlan(t *testing.T) {
 	b := newBench(t)
 	woken := func() bool {
 		select {
@@ -250,20 +250,20 @@ func TestWhatNeedsANewPlan(t *testing.T) {
 	}{
 		{"a node's regular report", aNode(), false},
 		{"a drained node", func() client.Object { n := aNode(); n.Spec.Unschedulable = true; return n }(), true},
-		{"a node back", aNode(), true},
-		{"a dead node", func() client.Object { n := aNode(); n.Status.Conditions[0].Status = corev1.ConditionUnknown; return n }(), true},
+		{"a node that is available again", aNode(), true},
+		{"a node that does not respond", func() client.Object { n := aNode(); n.Status.Conditions[0].Status = corev1.ConditionUnknown; return n }(), true},
 		{"a new pod", pod, false},
 		{"a bound pod", bound, true},
 		{"a pod's report", func() client.Object { p := bound.DeepCopy(); p.Status.PodIP = "10.0.0.1"; return p }(), false},
 		{"a pod that ended", func() client.Object { p := bound.DeepCopy(); p.Status.Phase = corev1.PodSucceeded; return p }(), true},
-		{"a bound pod of a job that holds its place", own, false},
-		{"one of an earlier attempt", old, true},
+		{"a bound pod of a job with an allocation", own, false},
+		{"a bound pod of an earlier attempt", old, true},
 		{"other settings", fake.Settings(v1alpha1.ClusterSpec{}), true},
 		{"a partition", fake.Partition("debug", nil), true},
 	} {
 		fake.Feed(b.cluster, tt.object)
 		if got := woken(); got != tt.want {
-			t.Errorf("%s: woken %v, want %v", tt.what, got, tt.want)
+			t.Errorf("%s: a new plan is due: %v, want %v", tt.what, got, tt.want)
 		}
 	}
 }
@@ -274,18 +274,18 @@ func TestFeasibleKnowsTheNewestNodes(t *testing.T) {
 		Spec: v1alpha1.BatchJobSpec{JobID: 9, Partition: "debug", Job: job.Job{Shape: job.Shape{CPUsPerTask: 6}}},
 	}
 	if b.Feasible(ask) == nil {
-		t.Error("6 CPUs of 4")
+		t.Error("a job of 6 CPUs is feasible on a node of 4")
 	}
 	big := aNode()
 	big.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("8")
 	fake.Feed(b.cluster, big)
 	if err := b.Feasible(ask); err != nil {
-		t.Errorf("6 CPUs of 8: %v", err)
+		t.Errorf("a job of 6 CPUs on a node of 8: %v", err)
 	}
 }
 
-// For the race detector: everybody asks while plans are made.
-func TestQuestionsWhilePlanning(t *testing.T) {
+// For the race detector: queries from several goroutines while plans are made.
+func TestQueriesWhilePlanning(t *testing.T) {
 	b := newBench(t)
 	defer b.run()()
 	const jobs = 40
@@ -321,9 +321,9 @@ func TestQuestionsWhilePlanning(t *testing.T) {
 	}
 }
 
-// A node whose kubelet refused a pod gets no job for a while, which doubles;
-// the pods of one gang count once. Then the job starts by itself.
-func TestARefusingNodeIsLeftAloneForAWhile(t *testing.T) {
+// A node whose kubelet refused a pod gets no job for a while, and twice as long after the next
+// refusal. The pods of one gang count once. After that time the job starts by itself.
+func TestRefusingNodeGetsNoJobForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()

@@ -28,7 +28,7 @@ func newPreemptingBench(t *testing.T) *bench {
 	return b
 }
 
-// runs has a placed job run, as its agents do.
+// runs makes a placed job run, as its agents do.
 func (b *bench) runs(id int64) {
 	b.Helper()
 	b.setStatus(id, func(s *v1alpha1.BatchJobStatus) {
@@ -37,7 +37,7 @@ func (b *bench) runs(id int64) {
 	})
 }
 
-// leaving are the jobs that are to make room for by.
+// leaving returns the jobs that are preempted for the job by.
 func (b *bench) leaving(by int64) (ids []int64) {
 	for id := int64(1); ; id++ {
 		o, ok := b.cluster.Job(id)
@@ -50,8 +50,8 @@ func (b *bench) leaving(by int64) (ids []int64) {
 	}
 }
 
-// One job is made room for by as few as will do, once; what they leave is
-// nobody else's, and others come after it.
+// As few jobs as necessary are preempted for a job, once. No other job gets their nodes, and the
+// next preemptor follows later.
 func TestPreemption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newPreemptingBench(t)
@@ -69,7 +69,7 @@ func TestPreemption(t *testing.T) {
 		settle()
 		first := b.leaving(5)
 		if len(first) != 2 || len(b.leaving(6)) != 0 {
-			t.Fatalf("%v make room for job 5 and %v for job 6", first, b.leaving(6))
+			t.Fatalf("%v are preempted for job 5 and %v for job 6, want two and none", first, b.leaving(6))
 		}
 		urgent := int64(1 << 31)
 		b.submit(7, 1, func(j *job.Job) { j.Priority = &urgent })
@@ -77,23 +77,23 @@ func TestPreemption(t *testing.T) {
 		settle()
 		for id := int64(5); id <= 7; id++ {
 			if s := b.state(id); s != "" {
-				t.Errorf("job %d is %q in the place of one of two", id, s)
+				t.Errorf("job %d is %q after the end of one of two victims", id, s)
 			}
 		}
 		b.end(first[1])
 		settle()
 		if s := b.state(5); s != v1alpha1.StateConfiguring {
-			t.Errorf("there is room for job 5, which is %q", s)
+			t.Errorf("job 5 is %q after the end of its victims", s)
 		}
 		time.Sleep(10 * time.Second)
 		settle()
 		if now := b.leaving(6); len(now) != 1 || len(b.leaving(5)) != 2 {
-			t.Errorf("%v make room for job 6, %v did for job 5", now, b.leaving(5))
+			t.Errorf("%v are preempted for job 6 and %v for job 5, want one and two", now, b.leaving(5))
 		}
 	})
 }
 
-// Each task of an array is made room for in its turn.
+// Jobs are preempted for one task of an array after the other.
 func TestPreemptionByAnArray(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newPreemptingBench(t)
@@ -109,7 +109,7 @@ func TestPreemptionByAnArray(t *testing.T) {
 			settle()
 			out := b.leaving(3)
 			if len(out) != want {
-				t.Fatalf("%v make room, want %d", out, want)
+				t.Fatalf("%v are preempted, want %d", out, want)
 			}
 			for _, id := range out {
 				if b.state(id) == v1alpha1.StateRunning {

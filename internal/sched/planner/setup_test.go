@@ -37,7 +37,7 @@ type bench struct {
 	split int64 // tasks
 }
 
-// benchThreshold is from when on changes are followed.
+// benchThreshold is how long a plan takes from which on the planner follows changes.
 var benchThreshold = incrementalThreshold
 
 func newBench(t *testing.T) *bench {
@@ -54,7 +54,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// create gives tasks that are split off their numbers, as admission does.
+// create assigns ids to tasks that are split off, as admission does.
 func (b *bench) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 	if j, ok := o.(*v1alpha1.BatchJob); ok && j.Spec.JobID == 0 {
 		b.mu.Lock()
@@ -92,7 +92,7 @@ func (b *bench) run() (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// submit makes a job, in the API server and in the store.
+// submit creates a job in the API server and in the store.
 func (b *bench) submit(id int64, cpus int32, change ...func(*job.Job)) {
 	b.Helper()
 	j := job.Job{Shape: job.Shape{CPUsPerTask: cpus}, Time: job.Time{Limit: 5}}
@@ -119,7 +119,7 @@ func (b *bench) end(id int64) {
 	b.setStatus(id, func(s *v1alpha1.BatchJobStatus) { s.State, s.Allocation = v1alpha1.StateCompleted, nil })
 }
 
-// setStatus writes a job's status as others than the planner do.
+// setStatus writes a job's status to the API server and the store.
 func (b *bench) setStatus(id int64, change func(*v1alpha1.BatchJobStatus)) {
 	b.Helper()
 	known, _ := b.cluster.Job(id)
@@ -131,7 +131,8 @@ func (b *bench) setStatus(id int64, change func(*v1alpha1.BatchJobStatus)) {
 	b.cluster.ApplyJob(o)
 }
 
-// state is the job's state in the store and in the API server, which agree.
+// state returns the job's state in the store. It fails the test unless the API server has the
+// same.
 func (b *bench) state(id int64) string {
 	b.Helper()
 	known, _ := b.cluster.Job(id)
@@ -167,8 +168,7 @@ func aNode() *corev1.Node {
 	}
 }
 
-// settle lets the planner do what it has to do now; pauses are at most
-// maxPause.
+// settle waits until the planner has nothing to do now. Its pauses are at most maxPause.
 func settle() {
 	time.Sleep(2 * maxPause)
 	synctest.Wait()

@@ -53,7 +53,7 @@ func startsOn(s *Snapshot, id int64) []string {
 }
 
 // A pod is placed only where kube-scheduler would allow it.
-func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
+func TestWorkloadIsPlacedWhereItsPodsMayRun(t *testing.T) {
 	own := func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: wire.LabelManaged, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 	}
@@ -104,7 +104,7 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 }
 
 // The pods of a workload that runs are counted once: in its allocation.
-func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
+func TestPodsOfWorkloadAreCountedOnce(t *testing.T) {
 	s := New(Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1")},
 		Pods: []*corev1.Pod{member("a", "n1"), member("b", "n1")},
 		Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, representing("a"), schedtest.RunningOn("0-1", "n1"))}})
@@ -115,7 +115,7 @@ func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
 
 // A node whose kubelet refused a pod gets no other for a while; jobs are planned
 // onto it for later.
-func TestARefusingNodeIsLeftAlone(t *testing.T) {
+func TestRefusingNodeGetsNoJob(t *testing.T) {
 	until := schedtest.Now.Add(20 * time.Second)
 	in := Input{
 		Now:           schedtest.Now,

@@ -34,9 +34,9 @@ func lostAnswer(done bool, with error) interceptor.Funcs {
 	}}
 }
 
-// TestAPlacementWhoseAnswerIsLostCounts: the CPUs of a job that was placed are not free,
+// TestPlacementWithLostResponseCounts: the CPUs of a job that was placed are not free,
 // whatever the answer to the write was.
-func TestAPlacementWhoseAnswerIsLostCounts(t *testing.T) {
+func TestPlacementWithLostResponseCounts(t *testing.T) {
 	for name, with := range map[string]error{
 		"timeout":  apierrors.NewTimeoutError("", 0),
 		"internal": apierrors.NewInternalError(errors.New("lost")),
@@ -63,8 +63,8 @@ func TestAPlacementWhoseAnswerIsLostCounts(t *testing.T) {
 	}
 }
 
-// TestAJobThatChangedMeanwhileIsPlannedAgain: not the lost write was done, but another one.
-func TestAJobThatChangedMeanwhileIsPlannedAgain(t *testing.T) {
+// TestJobThatChangedMeanwhileIsPlannedAgain: not the lost write was done, but another one.
+func TestJobThatChangedMeanwhileIsPlannedAgain(t *testing.T) {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "j", UID: "j"},
 		Spec: v1alpha1.BatchJobSpec{JobID: 5}}
 	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, _ string,

@@ -96,7 +96,7 @@ func TestPodsOfAWorkloadArePlacedLikeTasks(t *testing.T) {
 }
 
 // A single pod is placed without a write, unless it is bound already.
-func TestASinglePodIsPlacedWithoutAWrite(t *testing.T) {
+func TestSinglePodIsPlacedWithoutWrite(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 		t.Error("a status was written")
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// boundFor is a pod that an earlier process bound for a job.
+// boundFor returns a pod that an earlier process bound for a job.
 func boundFor(name, job string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return aPod(name, append([]func(*corev1.Pod){annotated(wire.AnnotationJob, job), func(p *corev1.Pod) {
 		p.Spec.NodeName, p.CreationTimestamp = "n1", metav1.Unix(900, 0)
@@ -24,7 +24,7 @@ func boundFor(name, job string, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func over(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
-// objects are the numbers of the jobs that are objects, by pod.
+// objects returns the ids of the jobs that have objects, by pod.
 func (b *bench) objects() map[string]int64 {
 	b.Helper()
 	var list v1alpha1.BatchJobList
@@ -38,8 +38,8 @@ func (b *bench) objects() map[string]int64 {
 	return out
 }
 
-// The jobs of pods are no objects at first.
-func TestPodsAreNoObjectsAtFirst(t *testing.T) {
+// The jobs of pods have no objects at first.
+func TestJobsOfPodsHaveNoObjectsAtFirst(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p"), aGroup("g", 2, nil), aPod("g-0", grouped("g")), aPod("g-1", grouped("g")))
 	if jobs, made := b.jobs(), b.objects(); len(jobs) != 2 || len(made) != 0 {
@@ -50,8 +50,8 @@ func TestPodsAreNoObjectsAtFirst(t *testing.T) {
 	}
 }
 
-// Its annotations still count while it waits, of which its object then says.
-func TestAPodThatChangesHasAnObject(t *testing.T) {
+// A change of the annotations of a pending pod changes its job, which gets an object then.
+func TestChangedPodGetsAnObject(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p"))
 	b.feed(aPod("p", annotated("berth.hpc/partition", "gpu")))
@@ -60,7 +60,7 @@ func TestAPodThatChangesHasAnObject(t *testing.T) {
 	}
 }
 
-// What an earlier process bound and took with it is found by the binding.
+// The jobs of pods that an earlier process bound are found by the annotation of the binding.
 func TestBoundPodsAreFoundAgain(t *testing.T) {
 	b := newBench(t)
 	b.ids = 40
@@ -72,7 +72,7 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 		over(p)
 		p.CreationTimestamp = metav1.NewTime(time.Unix(1000, 0).Add(-25 * time.Hour))
 	}
-	b.feed(boundFor("runs", "5"), boundFor("ended", "6", over), boundFor("taken", "7"), boundFor("unheard-of", "4000"),
+	b.feed(boundFor("runs", "5"), boundFor("ended", "6", over), boundFor("taken", "7"), boundFor("unknown", "4000"),
 		boundFor("recorded", "9", over), boundFor("forged", "10"), boundFor("long-ago", "11", late), boundFor("odd", "x"),
 		boundFor("elsewhere", "12", func(p *corev1.Pod) { p.Namespace = "user-b" }), aPod("another's", func(p *corev1.Pod) { p.Spec.NodeName = "n1" }))
 	if made := b.objects(); len(made) != 0 {
@@ -84,9 +84,9 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 	if len(made) != 5 || made["runs"] != 5 || made["ended"] != 6 {
 		t.Errorf("%v", made)
 	}
-	for _, pod := range []string{"taken", "unheard-of", "forged"} {
+	for _, pod := range []string{"taken", "unknown", "forged"} {
 		if made[pod] <= 40 {
-			t.Errorf("pod %s has the number %d", pod, made[pod])
+			t.Errorf("pod %s has the job id %d", pod, made[pod])
 		}
 	}
 	if j, ok := b.cluster.Job(5); !ok || j.Spec.SubmitTime.Unix() != 900 || !control.IsCreated(j) {
@@ -98,8 +98,8 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 	}
 }
 
-// Without accounting nobody asks about a pod that is over.
-func TestPodsThatAreOverStayWithoutAccounting(t *testing.T) {
+// Without accounting, an ended pod gets no job again.
+func TestEndedPodsWithoutAccounting(t *testing.T) {
 	b := newBench(t)
 	b.feed(boundFor("ended", "6", over), boundFor("runs", "0005"))
 	b.queueBound()

@@ -25,8 +25,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// bench is a Controller over a cluster in memory, which lets pods of the
-// namespace ml into the queue.
+// bench is a Controller of a cluster in memory, which admits pods of the namespace ml.
 type bench struct {
 	*testing.T
 	*Controller
@@ -51,7 +50,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// settle has the Controller act on everything that is queued.
+// settle makes the Controller handle everything that is queued.
 func (b *bench) settle() {
 	b.Helper()
 	for b.queue.Len() > 0 {
@@ -63,14 +62,14 @@ func (b *bench) settle() {
 	}
 }
 
-// jobs are the queue's jobs by id.
+// jobs returns the jobs of the queue in the order of their ids.
 func (b *bench) jobs() []*v1alpha1.BatchJob {
 	list := b.cluster.Jobs.List()
 	slices.SortFunc(list, func(x, y *v1alpha1.BatchJob) int { return int(x.Spec.JobID - y.Spec.JobID) })
 	return list
 }
 
-// events are the texts of all events.
+// events returns the texts of all events.
 func (b *bench) events() string {
 	b.Helper()
 	var list corev1.EventList
@@ -122,7 +121,7 @@ func aGroup(name string, least int32, annotations map[string]string) *podgroup.P
 		Spec: podgroup.PodGroupSpec{MinMember: least}}
 }
 
-func TestAPodBecomesAJob(t *testing.T) {
+func TestPodBecomesAJob(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", annotated("berth.hpc/time-limit", "1:30:00", "berth.hpc/partition", "gpu", "slinky.slurm.net/account", "physics",
 		"slurmjob.slinky.slurm.net/timelimit", "7", "berth.hpc/licenses", "matlab:2")))
@@ -170,7 +169,7 @@ func TestOnlyAllowedNamespaces(t *testing.T) {
 	}
 }
 
-func TestAMalformedAnnotationIsOneEventAndNothingElse(t *testing.T) {
+func TestMalformedAnnotationIsOneEvent(t *testing.T) {
 	for _, tt := range []struct{ key, value, want string }{
 		{"berth.hpc/time-limit", "soon", `annotation berth.hpc/time-limit="soon": Invalid --time specification`},
 		{"slinky.slurm.net/timelimit", "", `annotation slinky.slurm.net/timelimit="": empty`},
@@ -195,13 +194,13 @@ func TestAMalformedAnnotationIsOneEventAndNothingElse(t *testing.T) {
 			}
 			b.feed(aPod("p"))
 			if n := len(b.jobs()); n != 1 {
-				t.Errorf("%d jobs once it is corrected", n)
+				t.Errorf("%d jobs after the annotation was corrected", n)
 			}
 		})
 	}
 }
 
-func TestWhatHasNoEffectIsSaid(t *testing.T) {
+func TestAnnotationsWithoutEffectAreReported(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", annotated("slinky.slurm.net/user-id", "0", "berth.hpc/colour", "red", "slinky.slurm.net/slurm-node", "n1")))
 	want := "p: annotation berth.hpc/colour is unknown\n" +
@@ -211,7 +210,7 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 	}
 }
 
-func TestAWaitingJobFollowsItsPods(t *testing.T) {
+func TestPendingJobFollowsItsPods(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", annotated("berth.hpc/time-limit", "5")))
 	made, err := b.cluster.EnsureCreated(t.Context(), b.jobs()[0])
@@ -234,7 +233,7 @@ func TestAWaitingJobFollowsItsPods(t *testing.T) {
 	}
 }
 
-func TestAGroupIsOneJob(t *testing.T) {
+func TestGroupIsOneJob(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p1", grouped("g")))
 	if n := len(b.jobs()); n != 0 {
@@ -257,7 +256,7 @@ func TestAGroupIsOneJob(t *testing.T) {
 	if p := b.jobs()[0].Spec.Workload.Pods; len(b.jobs()) != 1 || p[0].UID != "uid-p2" || p[1].UID != "uid-p3" {
 		t.Errorf("members %+v of %d jobs", p, len(b.jobs()))
 	}
-	// Pods beyond the gang come by themselves, once the gang is placed.
+	// Pods beyond the gang are jobs of their own after the gang was placed.
 	placed := b.jobs()[0].DeepCopy()
 	placed.Status.State, placed.Status.Allocation = v1alpha1.StateRunning, &v1alpha1.Allocation{}
 	if err := b.cluster.Client.Status().Update(t.Context(), placed); err != nil {
@@ -270,7 +269,7 @@ func TestAGroupIsOneJob(t *testing.T) {
 	}
 }
 
-func TestALeaderWorkerSetsGroupIsOneJob(t *testing.T) {
+func TestGroupOfLeaderWorkerSetIsOneJob(t *testing.T) {
 	b := newBench(t)
 	member := func(index int) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -289,8 +288,8 @@ func TestALeaderWorkerSetsGroupIsOneJob(t *testing.T) {
 	}
 }
 
-// Annotations of what made the pod count, the nearest first.
-func TestTheControllersAnnotationsCount(t *testing.T) {
+// Annotations of the controllers of a pod count; those of the nearest one come first.
+func TestAnnotationsOfControllersCount(t *testing.T) {
 	yes := true
 	replicas := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "web-1", UID: "rs", Annotations: map[string]string{"berth.hpc/time-limit": "11"},

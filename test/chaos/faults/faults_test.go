@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheSameSeedMakesTheSamePlan(t *testing.T) {
+func TestSameSeedMakesTheSamePlan(t *testing.T) {
 	a, err := Plan(7, 10*time.Minute, 5*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestTheSameSeedMakesTheSamePlan(t *testing.T) {
 	}
 }
 
-func TestAPlanOfNamedKinds(t *testing.T) {
+func TestPlanOfNamedKinds(t *testing.T) {
 	plan, err := Plan(1, time.Minute, time.Second, []string{"agent"})
 	if err != nil || len(plan) < 20 || slices.ContainsFunc(plan, func(f Fault) bool { return f.Kind != "agent" }) {
 		t.Errorf("plan %v, %v", plan, err)

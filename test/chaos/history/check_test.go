@@ -282,7 +282,7 @@ func licensed(h *History) {
 
 func limited(h *History) { h.Submissions[0].Job.Limit = time.Minute }
 
-func TestPromisesAreCheckedOnRightAndWrongHistories(t *testing.T) {
+func TestPromisesAreCheckedOnCorrectAndWrongHistories(t *testing.T) {
 	for i, c := range cases {
 		var found []string
 		for _, v := range Check(c.history) {
@@ -320,7 +320,7 @@ func TestEveryPromiseHasBothHistories(t *testing.T) {
 	}
 }
 
-func TestARightHistoryBreaksNoPromise(t *testing.T) {
+func TestCorrectHistoryBreaksNoPromise(t *testing.T) {
 	for _, h := range []*History{{}, two(), two(array(2)), two(together)} {
 		if found := Check(h); len(found) > 0 {
 			t.Errorf("found %v", found)

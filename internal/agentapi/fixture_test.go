@@ -32,33 +32,33 @@ import (
 
 var errOver = errors.New("not current")
 
-// house is a server with a cluster and a keeper.
-type house struct {
+// fixture is a server of the agents with a cluster in memory. It is the keeper itself.
+type fixture struct {
 	*control.Cluster
 	server  *agentapi.Server
 	http    *httptest.Server
 	mu      sync.Mutex
-	ready   int
-	refuse  error // GangReady's answer while set
+	ready   int   // calls of GangReady
+	refuse  error // if set, GangReady and Report return it
 	reports []wire.Report
-	leave   bool // Report ends the job, whose pods stay if they linger
+	ends    bool // Report ends the job, whose pods stay if they wait for another one
 	pool    *agentapi.Pool
-	reviews int
+	reviews int // of tokens
 
 	clockMu sync.Mutex
 	now     time.Time
 }
 
-func newHouse(t *testing.T) *house {
-	h := &house{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+func newFixture(t *testing.T) *fixture {
+	h := &fixture{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	h.Cluster = fake.Cluster(interceptor.Funcs{Create: h.create})
 	h.restart(t)
 	fake.Feed(h.Cluster, fake.User("anna", 1001), fake.User("ben", 1002))
 	return h
 }
 
-// restart makes a new server, which knows nothing but the cluster.
-func (h *house) restart(t *testing.T) {
+// restart replaces the server by a new one for the same cluster.
+func (h *fixture) restart(t *testing.T) {
 	h.pool = agentapi.NewPool(h.clock)
 	h.server = agentapi.New(agentapi.Options{
 		Pool:    h.pool,
@@ -69,7 +69,7 @@ func (h *house) restart(t *testing.T) {
 	t.Cleanup(h.http.Close)
 }
 
-func (h *house) clock() time.Time {
+func (h *fixture) clock() time.Time {
 	h.clockMu.Lock()
 	defer h.clockMu.Unlock()
 	return h.now
@@ -87,8 +87,8 @@ func bearer(name string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + base64.RawURLEncoding.EncodeToString([]byte(name))
 }
 
-// create answers token reviews: a token is signed by its name.
-func (h *house) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+// create performs token reviews: the signature of a valid token is its name.
+func (h *fixture) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 	review, ok := o.(*authv1.TokenReview)
 	if !ok {
 		return c.Create(ctx, o, opts...)
@@ -111,7 +111,7 @@ func (h *house) create(ctx context.Context, c client.WithWatch, o client.Object,
 	return nil
 }
 
-func (h *house) GangReady(_ context.Context, id int64, n int32, addresses []string) (*v1alpha1.BatchJob, error) {
+func (h *fixture) GangReady(_ context.Context, id int64, n int32, addresses []string) (*v1alpha1.BatchJob, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ready++
@@ -129,11 +129,11 @@ func (h *house) GangReady(_ context.Context, id int64, n int32, addresses []stri
 	return b, nil
 }
 
-func (h *house) Report(_ context.Context, id int64, n int32, r wire.Report) error {
+func (h *fixture) Report(_ context.Context, id int64, n int32, r wire.Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reports = append(h.reports, r)
-	if old, _ := h.Job(id); h.leave {
+	if old, _ := h.Job(id); h.ends {
 		b := old.DeepCopy()
 		b.Status.State = v1alpha1.StateCompleted
 		if h.pool.IsWaiting(b) {
@@ -146,7 +146,7 @@ func (h *house) Report(_ context.Context, id int64, n int32, r wire.Report) erro
 }
 
 // place adds job id of a user in its attempt, with n nodes and their pods.
-func (h *house) place(t *testing.T, id int64, user string, attempt int32, n int) *v1alpha1.BatchJob {
+func (h *fixture) place(t *testing.T, id int64, user string, attempt int32, n int) *v1alpha1.BatchJob {
 	t.Helper()
 	b := &v1alpha1.BatchJob{}
 	b.Name, b.Namespace, b.UID = fmt.Sprintf("j-%d", id), "user-"+user, types.UID(fmt.Sprint("uid-", id))
@@ -184,14 +184,15 @@ func pod(id int64, user string, attempt int32, i int) *corev1.Pod {
 	}}
 }
 
-// token is that of node i of a job.
+// token returns the name of the token of the pod on node i of a job, for bearer.
 func token(id int64, user string, attempt int32, i int) string {
 	name := podName(id, attempt, i)
 	return "user-" + user + "/" + name + "/uid-" + user + name + "/berth-job"
 }
 
-// ask posts a message; code 0 means that the connection broke.
-func (h *house) ask(ctx context.Context, path, token string, in, out any) (int, string) {
+// post posts a message and returns the code and the body of the response; code 0 means that
+// there was no response.
+func (h *fixture) post(ctx context.Context, path, token string, in, out any) (int, string) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return 0, err.Error()
@@ -220,14 +221,14 @@ func hello(id int64, attempt int32, i int) wire.Hello {
 	return wire.Hello{JobID: id, Attempt: attempt, Index: int32(i), Address: fmt.Sprintf("10.0.0.%d:7000", i+1)}
 }
 
-// gather says hello for every node at once and returns the welcomes.
-func (h *house) gather(t *testing.T, id int64, user string, attempt int32, n int) []wire.Welcome {
+// helloAll sends the hello of every node at the same time and returns the welcomes.
+func (h *fixture) helloAll(t *testing.T, id int64, user string, attempt int32, n int) []wire.Welcome {
 	t.Helper()
 	welcomes := make([]wire.Welcome, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			if code, text := h.ask(t.Context(), wire.PathHello, token(id, user, attempt, i), hello(id, attempt, i), &welcomes[i]); code != 200 {
+			if code, text := h.post(t.Context(), wire.PathHello, token(id, user, attempt, i), hello(id, attempt, i), &welcomes[i]); code != 200 {
 				t.Errorf("node %d: %d %s", i, code, text)
 			}
 		})
