@@ -23,13 +23,13 @@ func output(t *testing.T, name string, args ...string) string {
 	return out.String()
 }
 
-// TestEveryCommandExplainsItself checks --help, which describes each option, --usage, which
+// TestEveryCommandHasHelp checks --help, which describes each option, --usage, which
 // lists each supported option, and --version. None of them needs a cluster.
-func TestEveryCommandExplainsItself(t *testing.T) {
+func TestEveryCommandHasHelp(t *testing.T) {
 	for _, name := range cli.Names() {
 		list, _ := option.Of(name)
 		if _, ok := option.AboutOf(name); !ok || len(list) == 0 {
-			t.Errorf("%s: no table of options, or nothing about what it is for", name)
+			t.Errorf("%s: there is no table of options, or no description of the command", name)
 			continue
 		}
 		has := map[string]bool{}

@@ -16,14 +16,14 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// patient is a cluster: answers by path. A path that is not there is a 404.
-type patient map[string]any
+// fakeCluster is a fake of the cluster: responses by path. Other paths are not found.
+type fakeCluster map[string]any
 
-func (p patient) Config() *kube.Config {
+func (p fakeCluster) Config() *kube.Config {
 	return &kube.Config{Server: "https://k", Namespace: "user-a", Source: "test"}
 }
 
-func (p patient) answer(path string, out any) error {
+func (p fakeCluster) respond(path string, out any) error {
 	switch a := p[path].(type) {
 	case nil:
 		return &kube.Error{Kind: kube.NotFound, Code: 404, Message: "not found"}
@@ -35,18 +35,18 @@ func (p patient) answer(path string, out any) error {
 	return nil
 }
 
-func (p patient) Get(_ context.Context, path string, _ url.Values, out any) error {
-	return p.answer(path, out)
+func (p fakeCluster) Get(_ context.Context, path string, _ url.Values, out any) error {
+	return p.respond(path, out)
 }
 
-func (p patient) Post(_ context.Context, path string, _ url.Values, _, out any) error {
-	return p.answer(path, out)
+func (p fakeCluster) Post(_ context.Context, path string, _ url.Values, _, out any) error {
+	return p.respond(path, out)
 }
 
 const submit = "/apis/berth.hpc/v1alpha1/namespaces/user-a/batchjobs"
 
-func healthy() patient {
-	return patient{
+func healthy() fakeCluster {
+	return fakeCluster{
 		"/version":                                               `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
 		"/apis/berth.hpc/v1alpha1":                               `{"resources":[{"name":"batchjobs"}]}`,
 		"/apis/jobset.x-k8s.io/v1alpha2":                         `{"resources":[{"name":"jobsets"}]}`,
@@ -58,8 +58,8 @@ func healthy() patient {
 	}
 }
 
-// login gives a cluster a login node.
-func login(p patient, kind, policy, config string) {
+// login adds a login node to a cluster.
+func login(p fakeCluster, kind, policy, config string) {
 	service, _ := json.Marshal(map[string]any{"spec": map[string]any{"type": kind, "externalTrafficPolicy": policy}})
 	data, _ := json.Marshal(map[string]any{"data": map[string]string{"loginnode.yaml": config}})
 	p[loginNamespace+"services/berth-login"], p[loginNamespace+"configmaps/berth-login"] = string(service), string(data)
@@ -67,39 +67,43 @@ func login(p patient, kind, policy, config string) {
 
 func TestDoctor(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(patient)
+		change func(fakeCluster)
 		want   string // in the output
 		fails  bool
 	}{
-		"healthy":            {func(patient) {}, "ok       the clocks agree", false},
-		"no answer":          {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Unreachable, Message: "connection refused"} }, "wrong    the API server at https://k does not respond: connection refused", true},
-		"invalid credential": {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Expired, Message: "Unauthorized"} }, "rejected your credentials: Unauthorized", true},
-		"no APIService":      {func(p patient) { delete(p, wire.QueueRoot+"/clusterinfo") }, "the cluster has no APIService", true},
-		"an old Kubernetes":  {func(p patient) { p["/version"] = `{"major":"1","minor":"34+","gitVersion":"v1.34.1"}` }, "Berth needs 1.35", true},
-		"no Berth":           {func(p patient) { delete(p, "/apis/berth.hpc/v1alpha1") }, "-> install Berth", true},
-		"no JobSet":          {func(p patient) { p["/apis/jobset.x-k8s.io/v1alpha2"] = `{"resources":[]}` }, "the cluster has no jobsets", true},
-		"no rights":          {func(p patient) { p["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = `{"status":{}}` }, "you may not create batchjobs, delete batchjobs, list jobs, create operations", true},
-		"no queue": {func(p patient) {
+		"healthy": {func(fakeCluster) {}, "ok       the clocks agree", false},
+		"no response": {func(p fakeCluster) {
+			p["/version"] = &kube.Error{Kind: kube.Unreachable, Message: "connection refused"}
+		}, "wrong    the API server at https://k does not respond: connection refused", true},
+		"invalid credential": {func(p fakeCluster) { p["/version"] = &kube.Error{Kind: kube.Expired, Message: "Unauthorized"} }, "rejected your credentials: Unauthorized", true},
+		"no APIService":      {func(p fakeCluster) { delete(p, wire.QueueRoot+"/clusterinfo") }, "the cluster has no APIService", true},
+		"an old Kubernetes":  {func(p fakeCluster) { p["/version"] = `{"major":"1","minor":"34+","gitVersion":"v1.34.1"}` }, "Berth needs 1.35", true},
+		"no Berth":           {func(p fakeCluster) { delete(p, "/apis/berth.hpc/v1alpha1") }, "-> install Berth", true},
+		"no JobSet":          {func(p fakeCluster) { p["/apis/jobset.x-k8s.io/v1alpha2"] = `{"resources":[]}` }, "the cluster has no jobsets", true},
+		"no rights":          {func(p fakeCluster) { p["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = `{"status":{}}` }, "you may not create batchjobs, delete batchjobs, list jobs, create operations", true},
+		"no queue": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/clusterinfo"] = &kube.Error{Kind: kube.Unavailable, Message: "no endpoints"}
 		}, "the queue does not respond: no endpoints", true},
-		"no node": {func(p patient) {
+		"no node": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"DOWN","reason":"gone"}]}`
 		}, "none of 1 nodes can run jobs", true},
-		"a node is drained": {func(p patient) {
+		"a node is drained": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE"},{"name":"n2","state":"IDLE","flags":["DRAIN"],"reason":"disk"}]}`
 		}, "warning  1 of 2 nodes are down or drained: n2 disk", false},
-		"refused": {func(p patient) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
-		"no user": {func(p patient) {
+		"refused": {func(p fakeCluster) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
+		"no user": {func(p fakeCluster) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}
 		}, "you are not a user of this cluster", true},
-		"no webhook":                    {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "admission of jobs fails: failed calling webhook", true},
-		"the login node sees addresses": {func(p patient) { login(p, "LoadBalancer", "Local", "{}") }, "ok       the login node sees its clients' addresses", false},
-		"the login node sees nodes": {func(p patient) { login(p, "NodePort", "Cluster", "proxyProtocolFrom: []") },
+		"no webhook": {func(p fakeCluster) {
+			p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"}
+		}, "admission of jobs fails: failed calling webhook", true},
+		"the login node sees addresses": {func(p fakeCluster) { login(p, "LoadBalancer", "Local", "{}") }, "ok       the login node sees its clients' addresses", false},
+		"the login node sees nodes": {func(p fakeCluster) { login(p, "NodePort", "Cluster", "proxyProtocolFrom: []") },
 			"warning  the login node sees the addresses of nodes", false},
-		"the login node has a proxy": {func(p patient) { login(p, "LoadBalancer", "Cluster", "proxyProtocolFrom: [10.0.0.0/8]") }, "by the PROXY protocol from 10.0.0.0/8", false},
-		"the login node inside":      {func(p patient) { login(p, "ClusterIP", "", "{}") }, "for clients inside the cluster", false},
-		"the login node is unknown":  {func(p patient) { login(p, "NodePort", "Cluster", "[") }, "warning  cannot read the configuration of the login node", false},
-		"another time":               {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock is at 2026-01-02 03:05:05", true},
+		"the login node has a proxy": {func(p fakeCluster) { login(p, "LoadBalancer", "Cluster", "proxyProtocolFrom: [10.0.0.0/8]") }, "by the PROXY protocol from 10.0.0.0/8", false},
+		"the login node inside":      {func(p fakeCluster) { login(p, "ClusterIP", "", "{}") }, "for clients inside the cluster", false},
+		"the login node is unknown":  {func(p fakeCluster) { login(p, "NodePort", "Cluster", "[") }, "warning  cannot read the configuration of the login node", false},
+		"clocks that differ":         {func(p fakeCluster) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock is at 2026-01-02 03:05:05", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := healthy()

@@ -104,8 +104,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestImportIsWholeOrNothing: nothing is written when a file cannot be read.
-func TestImportIsWholeOrNothing(t *testing.T) {
+// TestImportIsAllOrNothing: nothing is printed if a file cannot be read.
+func TestImportIsAllOrNothing(t *testing.T) {
 	for _, args := range [][]string{{"/s/nosuch"}, {"/s/slurm.conf", "--dump", "/s/nosuch"}, {"/s/slurm.conf", "--gres", "/s/nosuch"}, {"/s/slurm.conf", "--dump", "/s/passwd"}} {
 		out, _, err := imported(t, args...)
 		if err == nil || out != "" {

@@ -8,11 +8,10 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Accounts come below the one above them, by name; of those in a circle none
-// does.
+// Accounts are listed after their parent and by name. Accounts in a cycle are not listed.
 func TestAccountNames(t *testing.T) {
 	s := newState(&status.AcctState{Accounts: []status.AcctAccount{
-		{Name: "root"}, {Name: "b"}, {Name: "a"}, {Name: "a2", Parent: "a"}, {Name: "a1", Parent: "a"}, {Name: "orphan", Parent: "nobody"},
+		{Name: "root"}, {Name: "b"}, {Name: "a"}, {Name: "a2", Parent: "a"}, {Name: "a1", Parent: "a"}, {Name: "orphan", Parent: "nosuch"},
 		{Name: "x", Parent: "y"}, {Name: "y", Parent: "x"},
 	}})
 	if got, want := s.accountNames(), []string{"root", "a", "a1", "a2", "b", "orphan"}; !slices.Equal(got, want) {
@@ -20,8 +19,8 @@ func TestAccountNames(t *testing.T) {
 	}
 }
 
-// Accounts without users and without accounts below them are problems, also
-// among thousands.
+// Accounts without users and without accounts below them are problems. The search takes little
+// time for thousands of accounts.
 func TestProblems(t *testing.T) {
 	s := &status.AcctState{}
 	for i := range 3000 {

@@ -360,8 +360,7 @@ func TestConfirmation(t *testing.T) {
 	}
 }
 
-// A caller without the right learns so in Slurm's words; another failure is
-// passed on.
+// A caller without permission gets Slurm's message; other errors are printed as they are.
 func TestRefusedByTheServer(t *testing.T) {
 	d := newDatabase()
 	d.refuse = &kube.Error{Kind: kube.Forbidden, Message: "Access/permission denied"}

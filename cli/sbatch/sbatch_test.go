@@ -58,7 +58,7 @@ func (c *cluster) Owner(_ context.Context, user string) (*jobs.Owner, error) {
 
 const script = "#!/bin/sh\n#SBATCH -J ring # a comment\n#SBATCH -o ring-%j.out -t 0-2:00:00\necho \"$@\"\n"
 
-func call(c *cluster, stdin string, env []string, args ...string) (out, talk string, code int) {
+func call(c *cluster, stdin string, env []string, args ...string) (out, messages string, code int) {
 	var o, e strings.Builder
 	p := &stdio.Process{
 		Streams:   stdio.Streams{In: strings.NewReader(stdin), Out: &o, Err: &e},
@@ -89,7 +89,7 @@ func call(c *cluster, stdin string, env []string, args ...string) (out, talk str
 
 func TestSubmit(t *testing.T) {
 	c := &cluster{}
-	out, talk, code := call(
+	out, messages, code := call(
 		c,
 		"",
 		[]string{"A=1", "SBATCH_PARTITION=debug", "SLURM_JOB_ID=5", "SLURM_NTASKS=9", "BERTH_JOB_ID=5"},
@@ -98,8 +98,8 @@ func TestSubmit(t *testing.T) {
 		"one",
 		"two words",
 	)
-	if out != "Submitted batch job 7\n" || talk != "" || code != 0 {
-		t.Fatalf("%q %q %d", out, talk, code)
+	if out != "Submitted batch job 7\n" || messages != "" || code != 0 {
+		t.Fatalf("%q %q %d", out, messages, code)
 	}
 	j := c.got.Job
 	if j.Name != "ring" || j.Time.Limit != 120 || j.Shape.MinNodes != 2 || j.Shape.Tasks != 0 ||
@@ -128,9 +128,9 @@ func TestSubmit(t *testing.T) {
 }
 
 func TestDirectoryAsScript(t *testing.T) {
-	if _, talk, code := call(&cluster{}, "", nil, "dir"); talk != "sbatch: error: Batch script is empty!\n" ||
+	if _, messages, code := call(&cluster{}, "", nil, "dir"); messages != "sbatch: error: Batch script is empty!\n" ||
 		code != 1 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
 }
 
@@ -146,9 +146,9 @@ func TestOutputForms(t *testing.T) {
 		{[]string{"-t", "5"}, "#!/bin/sh\ntrue\n", "Submitted batch job 7\n", "sbatch"},
 	} {
 		c := &cluster{}
-		out, talk, code := call(c, tt.stdin, nil, tt.args...)
-		if out != tt.out || talk != "" || code != 0 || c.got.Job.Name != tt.name {
-			t.Errorf("%v: %q %q %d %s", tt.args, out, talk, code, c.got.Job.Name)
+		out, messages, code := call(c, tt.stdin, nil, tt.args...)
+		if out != tt.out || messages != "" || code != 0 || c.got.Job.Name != tt.name {
+			t.Errorf("%v: %q %q %d %s", tt.args, out, messages, code, c.got.Job.Name)
 		}
 	}
 }
@@ -163,8 +163,8 @@ func TestExport(t *testing.T) {
 		"MISSING,B=5": {"SLURM_CONF=/c", "B=5"},
 	} {
 		c := &cluster{}
-		if _, talk, code := call(c, "", env, "--export="+export, "job.sh"); code != 0 {
-			t.Fatal(talk)
+		if _, messages, code := call(c, "", env, "--export="+export, "job.sh"); code != 0 {
+			t.Fatal(messages)
 		}
 		got := slices.DeleteFunc(c.got.Environment, func(e string) bool {
 			return strings.HasPrefix(e, "SLURM_SUBMIT") || strings.HasPrefix(e, "SLURM_PRIO") ||
@@ -181,53 +181,53 @@ func TestExport(t *testing.T) {
 
 func TestRefusedByTheCluster(t *testing.T) {
 	denied := &kube.Error{Kind: kube.Denied, Message: "Invalid partition name specified"}
-	_, talk, code := call(&cluster{err: denied}, "", nil, "-p", "debug,nosuch", "job.sh")
-	if talk != "sbatch: error: invalid partition specified: nosuch\nsbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
+	_, messages, code := call(&cluster{err: denied}, "", nil, "-p", "debug,nosuch", "job.sh")
+	if messages != "sbatch: error: invalid partition specified: nosuch\nsbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
 		code != 1 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
 	gone := &kube.Error{Kind: kube.Unreachable, Message: "cannot reach it", Cause: errors.New("x")}
-	if _, talk, code = call(
+	if _, messages, code = call(
 		&cluster{err: gone},
 		"",
 		nil,
 		"job.sh",
-	); talk != "sbatch: error: Batch job submission failed: cannot reach it\n" ||
+	); messages != "sbatch: error: Batch job submission failed: cannot reach it\n" ||
 		code != 1 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
 	two := &kube.Error{
 		Kind:    kube.Denied,
 		Message: "CPU count per node can not be satisfied\nRequested node configuration is not available",
 	}
-	if _, talk, _ = call(&cluster{err: two}, "", nil, "-c5", "job.sh"); talk !=
+	if _, messages, _ = call(&cluster{err: two}, "", nil, "-c5", "job.sh"); messages !=
 		"sbatch: error: CPU count per node can not be satisfied\nsbatch: error: Batch job submission failed: Requested node configuration is not available\n" {
-		t.Errorf("%q", talk)
+		t.Errorf("%q", messages)
 	}
-	if _, talk, _ = call(
+	if _, messages, _ = call(
 		&cluster{err: denied},
 		"",
 		nil,
 		"--test-only",
 		"job.sh",
-	); talk != "allocation failure: Invalid partition name specified\n" {
-		t.Errorf("%q", talk)
+	); messages != "allocation failure: Invalid partition name specified\n" {
+		t.Errorf("%q", messages)
 	}
 }
 
 func TestWarnings(t *testing.T) {
-	_, talk, code := call(&cluster{}, "", nil, "--mcs-label=a", "--mcs-label=b", "job.sh")
-	if talk != "sbatch: warning: --mcs-label has no effect: there are no MCS labels\n" || code != 0 {
-		t.Errorf("%q %d", talk, code)
+	_, messages, code := call(&cluster{}, "", nil, "--mcs-label=a", "--mcs-label=b", "job.sh")
+	if messages != "sbatch: warning: --mcs-label has no effect: there are no MCS labels\n" || code != 0 {
+		t.Errorf("%q %d", messages, code)
 	}
-	if _, talk, code = call(&cluster{}, "", nil, "--bb=x", "job.sh"); code != 1 {
-		t.Errorf("%q %d", talk, code)
+	if _, messages, code = call(&cluster{}, "", nil, "--bb=x", "job.sh"); code != 1 {
+		t.Errorf("%q %d", messages, code)
 	}
 }
 
 func TestForOthersAndElsewhere(t *testing.T) {
 	c := &cluster{}
-	if out, talk, code := call(
+	if out, messages, code := call(
 		c,
 		"",
 		nil,
@@ -237,27 +237,27 @@ func TestForOthersAndElsewhere(t *testing.T) {
 		"job.sh",
 	); out != "Submitted batch job 7 on cluster ref\n" ||
 		c.got.Namespace != "user-bob" {
-		t.Errorf("%q %q %d %+v", out, talk, code, c.got)
+		t.Errorf("%q %q %d %+v", out, messages, code, c.got)
 	}
 	if out, _, _ := call(c, "", nil, "--parsable", "--clusters=ref", "job.sh"); out != "7;ref\n" ||
 		c.got.Namespace != "" {
 		t.Errorf("%q", out)
 	}
-	if _, talk, code := call(
+	if _, messages, code := call(
 		c,
 		"",
 		nil,
 		"--uid=nobody",
 		"job.sh",
-	); talk != "sbatch: error: Invalid --uid specification\n" ||
+	); messages != "sbatch: error: Invalid --uid specification\n" ||
 		code != 255 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
-	if _, talk, code := call(c, "", nil, "-M", "other", "job.sh"); talk != "sbatch: error: No cluster\n" || code != 1 {
-		t.Errorf("%q %d", talk, code)
+	if _, messages, code := call(c, "", nil, "-M", "other", "job.sh"); messages != "sbatch: error: No cluster\n" || code != 1 {
+		t.Errorf("%q %d", messages, code)
 	}
 	for _, group := range []string{"lab", "2000"} {
-		if out, talk, _ := call(
+		if out, messages, _ := call(
 			c,
 			"",
 			nil,
@@ -266,40 +266,40 @@ func TestForOthersAndElsewhere(t *testing.T) {
 			"job.sh",
 		); out != "Submitted batch job 7\n" ||
 			*c.got.Job.Batch.Group != (job.Group{Name: "lab", GID: 2000}) {
-			t.Errorf("%q %q %+v", out, talk, c.got.Job.Batch.Group)
+			t.Errorf("%q %q %+v", out, messages, c.got.Job.Batch.Group)
 		}
 	}
-	if _, talk, code := call(
+	if _, messages, code := call(
 		c,
 		"",
 		nil,
 		"--gid=nosuch",
 		"job.sh",
-	); talk != "sbatch: error: Invalid --gid specification\n" ||
+	); messages != "sbatch: error: Invalid --gid specification\n" ||
 		code != 255 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
 	user = 1000
 	defer func() { user = 0 }()
-	if _, talk, code := call(
+	if _, messages, code := call(
 		c,
 		"",
 		nil,
 		"--gid=lab",
 		"job.sh",
-	); talk != "sbatch: error: --gid only permitted by root user\n" ||
+	); messages != "sbatch: error: --gid only permitted by root user\n" ||
 		code != 255 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
-	if _, talk, code := call(
+	if _, messages, code := call(
 		c,
 		"",
 		nil,
 		"--uid=bob",
 		"job.sh",
-	); talk != "sbatch: error: --uid only permitted by root user\n" ||
+	); messages != "sbatch: error: --uid only permitted by root user\n" ||
 		code != 255 {
-		t.Errorf("%q %d", talk, code)
+		t.Errorf("%q %d", messages, code)
 	}
 }
 
@@ -307,21 +307,21 @@ func TestForOthersAndElsewhere(t *testing.T) {
 var user = 0
 
 func TestVerbose(t *testing.T) {
-	_, talk, code := call(&cluster{}, "", nil, "-v", "--mem=2048", "-o", "x", "job.sh")
+	_, messages, code := call(&cluster{}, "", nil, "-v", "--mem=2048", "-o", "x", "job.sh")
 	want := "sbatch: defined options\nsbatch: -------------------- --------------------\n" +
 		"sbatch: job-name            : ring\nsbatch: mem                 : 2G\nsbatch: output              : /home/alice/x\n" +
 		"sbatch: time                : 02:00:00\nsbatch: verbose             : 1\n" +
 		"sbatch: -------------------- --------------------\nsbatch: end of defined options\n"
-	if talk != want || code != 0 {
-		t.Errorf("%q %d", talk, code)
+	if messages != want || code != 0 {
+		t.Errorf("%q %d", messages, code)
 	}
 }
 
 func TestWait(t *testing.T) {
 	c := &cluster{rows: [][]status.Job{{{State: "RUNNING"}}, {{State: "FAILED", ExitCode: 3}}}}
-	if out, talk, code := call(c, "", nil, "-W", "job.sh"); code != 3 || talk != "" ||
+	if out, messages, code := call(c, "", nil, "-W", "job.sh"); code != 3 || messages != "" ||
 		out != "Submitted batch job 7\n" {
-		t.Errorf("%q %q %d", out, talk, code)
+		t.Errorf("%q %q %d", out, messages, code)
 	}
 	c = &cluster{rows: [][]status.Job{{{State: "COMPLETED"}}}}
 	if _, _, code := call(c, "", nil, "-W", "job.sh"); code != 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The help text, the manual page and completion come from option's tables, the
-// implementations from the table here.
+// The help text, the manual page and completion come from the tables of package option, the
+// implementations from the table of this package. Both have the same commands and keys.
 func TestTablesAgree(t *testing.T) {
 	var here, there []string
 	for _, k := range keywords {
@@ -21,7 +21,7 @@ func TestTablesAgree(t *testing.T) {
 	slices.Sort(here)
 	slices.Sort(there)
 	if !slices.Equal(here, there) {
-		t.Errorf("commands are run %v and described %v", here, there)
+		t.Errorf("the commands are %v, and %v in package option", here, there)
 	}
 	for _, e := range entities {
 		if len(option.ScontrolKeys[e.entity]) == 0 {

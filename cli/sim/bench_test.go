@@ -39,7 +39,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// processorTime returns what the process has used so far.
+// processorTime returns the processor time that the process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

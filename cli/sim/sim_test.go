@@ -58,7 +58,7 @@ func simReport(t *testing.T, args ...string) report {
 	return r
 }
 
-// All starts of exact EASY on KTH-SP2 (predictsim, SC'15) are met.
+// EASY starts every job of KTH-SP2 when the published schedule does (predictsim, SC'15).
 func TestPublishedEasyStarts(t *testing.T) {
 	trace, want := published(t, "KTH-SP2-1996-2.swf.gz"), published(t, "kth.easy.user.starts.gz")
 	starts := filepath.Join(t.TempDir(), "starts")
@@ -120,8 +120,8 @@ func TestDefaultIsAsGoodAsEasy(t *testing.T) {
 	}
 }
 
-// small is a trace of 8 processors: a job that leaves half of them, one that
-// wants all, one short and one long job that fit beside the first.
+// small is a trace of 8 processors: a job that leaves half of them, one that needs
+// all, one short and one long job that fit beside the first.
 const small = `; MaxProcs: 8
 ; a comment
 1 0 -1 100 4 -1 -1 4 100 -1 1 7 1 -1 1 -1 -1 -1

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// contest is a trace of 4 processors, all of which user 1 has at first; of what
-// comes then user 1's two jobs are the first, and user 2's the largest.
+// contest is a trace of 4 processors, all of which user 1 has at first. Of the jobs that are
+// submitted later, the two of user 1 are the first, and that of user 2 is the largest.
 const contest = `; MaxProcs: 4
 1 0 -1 1000 4 -1 -1 4 1000 -1 1 1 1 -1 1 -1 -1 -1
 2 10 -1 1000 3 -1 -1 3 1000 -1 1 1 1 -1 1 -1 -1 -1

@@ -18,8 +18,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// answer returns the response of the queue API for the default list of n pending jobs.
-func answer(tb testing.TB, n int) []byte {
+// response returns the response of the queue API for the default list of n pending jobs.
+func response(tb testing.TB, n int) []byte {
 	type row map[string]any
 	rows := make([]row, n)
 	for i := range rows {
@@ -36,7 +36,7 @@ func answer(tb testing.TB, n int) []byte {
 // BenchmarkList runs squeue: connect with TLS, request, decode, sort, print.
 func BenchmarkList(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
-		data := answer(b, n)
+		data := response(b, n)
 		s := httptest.NewTLSServer(
 			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }),
 		)

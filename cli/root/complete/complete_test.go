@@ -23,13 +23,13 @@ type cluster struct {
 	partitions []status.Partition
 	err        error
 	wait       bool // until the context is cancelled
-	asked      int
+	requests   int
 }
 
 func (c *cluster) User() string { return "alice" }
 
 func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error) {
-	c.asked++
+	c.requests++
 	if len(f.Users) > 0 {
 		return &status.JobList{Items: c.mine}, nil
 	}
@@ -37,7 +37,7 @@ func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error
 }
 
 func (c *cluster) Partitions(ctx context.Context) (*status.PartitionList, error) {
-	c.asked++
+	c.requests++
 	if c.wait {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -45,21 +45,22 @@ func (c *cluster) Partitions(ctx context.Context) (*status.PartitionList, error)
 	return &status.PartitionList{Items: c.partitions}, c.err
 }
 
-type world struct {
+// fixture is a user with a kubeconfig and a fake of the cluster.
+type fixture struct {
 	t   *testing.T
 	c   *cluster
 	env map[string]string
 	now time.Time
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "kubeconfig")
 	text := "current-context: x\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nclusters: [{name: x, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: x, user: {token: t}}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &world{
+	return &fixture{
 		t:   t,
 		c:   &cluster{},
 		now: time.Unix(1e9, 0),
@@ -67,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-func (w *world) run(args ...string) string {
+func (w *fixture) run(args ...string) string {
 	w.t.Helper()
 	var out, err bytes.Buffer
 	p := stdio.System()
@@ -87,16 +88,16 @@ func (w *world) run(args ...string) string {
 	return out.String()
 }
 
-// offers returns the words of an output.
-func offers(answer string) string {
-	lines := strings.Split(strings.TrimSuffix(answer, "\n"), "\n")[1:]
+// offers returns the words that an output offers.
+func offers(output string) string {
+	lines := strings.Split(strings.TrimSuffix(output, "\n"), "\n")[1:]
 	for i := range lines {
 		lines[i], _, _ = strings.Cut(lines[i], "\t")
 	}
 	return strings.Join(lines, " ")
 }
 
-func (w *world) cacheFile() string {
+func (w *fixture) cacheFile() string {
 	w.t.Helper()
 	found, err := filepath.Glob(filepath.Join(w.env["HOME"], ".cache/berth/*"))
 	if err != nil || len(found) != 1 {
@@ -106,49 +107,49 @@ func (w *world) cacheFile() string {
 }
 
 func TestCache(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.c.partitions = []status.Partition{{Name: "debug", State: "UP"}, {Name: "secret", Hidden: true}}
-	ask := func(want string, requests int) {
+	check := func(want string, requests int) {
 		t.Helper()
 		if got := offers(w.run("zsh", "squeue", "-p", "")); got != want {
 			t.Errorf("offers %q, want %q", got, want)
 		}
-		if w.c.asked != requests {
-			t.Errorf("%d requests, want %d", w.c.asked, requests)
+		if w.c.requests != requests {
+			t.Errorf("%d requests, want %d", w.c.requests, requests)
 		}
 	}
-	ask("debug", 1)
+	check("debug", 1)
 	info, err := os.Lstat(w.cacheFile())
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("cache: %v, %v", info.Mode(), err)
 	}
 	w.c.partitions = append(w.c.partitions, status.Partition{Name: "gpu", State: "UP"})
-	ask("debug", 1) // from the cache
+	check("debug", 1) // from the cache
 	w.now = w.now.Add(freshFor)
-	ask("debug gpu", 2)
+	check("debug gpu", 2)
 	w.now, w.c.err = w.now.Add(time.Minute), errors.New("down")
-	ask("debug gpu", 3) // stale, as there are no newer ones
-	ask("debug gpu", 3) // no request soon after a failure
+	check("debug gpu", 3) // stale, as there are no newer ones
+	check("debug gpu", 3) // no request soon after a failure
 	w.now = w.now.Add(2 * staleFor)
-	ask("", 4)
+	check("", 4)
 	w.now, w.c.err = w.now.Add(-5*staleFor), nil // the clock was set back
-	ask("debug gpu", 5)
+	check("debug gpu", 5)
 	if err := os.WriteFile(w.cacheFile(), []byte("{garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ask("debug gpu", 6)
+	check("debug gpu", 6)
 	// Other users could have written it.
 	if err := os.Chmod(w.cacheFile(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ask("debug gpu", 7)
+	check("debug gpu", 7)
 	delete(w.env, "HOME")
-	ask("debug gpu", 8)
-	ask("debug gpu", 9)
+	check("debug gpu", 8)
+	check("debug gpu", 9)
 }
 
 func TestOwnJobsFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.c.mine = []status.Job{{ID: 7, Name: "mine", User: "alice", State: "RUNNING"}}
 	w.c.jobs = append(
 		[]status.Job{
@@ -157,44 +158,44 @@ func TestOwnJobsFirst(t *testing.T) {
 			{ID: 12, ArrayJobID: 12, ArrayTaskID: "0-9%2", Name: "arr", User: "bob", State: "PENDING"},
 		},
 		w.c.mine...)
-	answer := w.run("fish", "scancel", "")
-	if got := offers(answer); got != "7 12 9 3" {
+	output := w.run("fish", "scancel", "")
+	if got := offers(output); got != "7 12 9 3" {
 		t.Errorf("%q", got)
 	}
 	for _, want := range []string{"7\tmine RUNNING\n", "12\tarr PENDING bob [0-9%2]\n"} {
-		if !strings.Contains(answer, want) {
-			t.Errorf("%q lacks %q", answer, want)
+		if !strings.Contains(output, want) {
+			t.Errorf("%q lacks %q", output, want)
 		}
 	}
 	// The queue is too long for the time limit.
 	w.now, w.c.err = w.now.Add(time.Minute), context.DeadlineExceeded
 	if got := offers(w.run("fish", "scancel", "")); got != "7" {
-		t.Errorf("own ones alone: %q", got)
+		t.Errorf("only the own jobs are known: %q", got)
 	}
 	if got := offers(w.run("fish", "squeue", "-p", "")); got != "" {
-		t.Errorf("partitions of a dead cluster: %q", got)
+		t.Errorf("partitions of a cluster that does not respond: %q", got)
 	}
 }
 
 // TestNoResponse checks that options are completed while the cluster does not respond.
 func TestNoResponse(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.c.wait = true
 	w.env[envTimeout] = "200ms"
 	if got := offers(w.run("zsh", "squeue", "-p", "")); got != "" {
 		t.Errorf("%q", got)
 	}
 	w.env["SLURM_COMP_VALUE"] = "0"
-	asked := w.c.asked
+	before := w.c.requests
 	w.now = w.now.Add(time.Minute)
-	if got := w.run("zsh", "squeue", "-p", ""); offers(got) != "" || w.c.asked != asked {
-		t.Errorf("%q after %d requests", got, w.c.asked-asked)
+	if got := w.run("zsh", "squeue", "-p", ""); offers(got) != "" || w.c.requests != before {
+		t.Errorf("%q after %d requests", got, w.c.requests-before)
 	}
 }
 
-// TestMalformedResponses checks that invalid requests have no output.
-func TestMalformedResponses(t *testing.T) {
-	w := newWorld(t)
+// TestInvalidCalls checks that invalid calls print nothing.
+func TestInvalidCalls(t *testing.T) {
+	w := newFixture(t)
 	for _, args := range [][]string{nil, {"bash"}, {"bash", "squeue"}, {"bash", "", "", ""}, {"bash", "squeue", " ", "9"}, {"zsh"}, {"zsh", "squeue"}, {"tcsh", "squeue", ""},
 		{"fish", "", ""}, {"zsh", "berth", ""}, {"zsh", "/usr/bin/nosuch", "-"}, {"bash", "A=1 B=2", " =", "9"}, {"zsh", "berth", "--kubeconfig", "x", "squeue", "-p", ""}} {
 		if got := w.run(args...); offers(got+"\n") != "" && !strings.HasPrefix(got, "berth") {

@@ -54,12 +54,12 @@ func TestGolden(t *testing.T) {
 // comments.
 func whole(t *testing.T, script []byte) []byte {
 	t.Helper()
-	var out, talk strings.Builder
-	p := process(&out, &talk)
+	var out, messages strings.Builder
+	p := process(&out, &messages)
 	p.In = bytes.NewReader(script)
 	p.Hostname = func() (string, error) { return "login", nil }
 	if code := Main(nil, p); code != 0 {
-		t.Fatal(talk.String())
+		t.Fatal(messages.String())
 	}
 	p.In = bytes.NewReader(script)
 	in, err := input(p, nil)
@@ -71,7 +71,7 @@ func whole(t *testing.T, script []byte) []byte {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	for line := range strings.Lines(talk.String()) {
+	for line := range strings.Lines(messages.String()) {
 		b.WriteString("# " + line)
 	}
 	b.WriteString("# spec.job of the BatchJob:\n")

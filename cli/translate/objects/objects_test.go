@@ -31,9 +31,9 @@ func process(out, err *strings.Builder) *stdio.Process {
 }
 
 func TestRing(t *testing.T) {
-	var out, talk strings.Builder
-	if code := Main(nil, process(&out, &talk)); code != 0 {
-		t.Fatal(talk.String())
+	var out, messages strings.Builder
+	if code := Main(nil, process(&out, &messages)); code != 0 {
+		t.Fatal(messages.String())
 	}
 	group, set, _ := strings.Cut(out.String(), "---\n")
 	var fields struct {
@@ -73,9 +73,9 @@ func TestRing(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	var out, talk strings.Builder
-	if code := Main([]string{"missing.sh"}, process(&out, &talk)); code != 1 ||
-		talk.String() != "berth: error: Unable to open file missing.sh\n" {
-		t.Errorf("%d %s", code, talk.String())
+	var out, messages strings.Builder
+	if code := Main([]string{"missing.sh"}, process(&out, &messages)); code != 1 ||
+		messages.String() != "berth: error: Unable to open file missing.sh\n" {
+		t.Errorf("%d %s", code, messages.String())
 	}
 }

@@ -94,11 +94,11 @@ func TestOptionsOnObjects(t *testing.T) {
 // printed returns the output of berth translate for a script with one line.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
-	var out, talk strings.Builder
-	p := process(&out, &talk)
+	var out, messages strings.Builder
+	p := process(&out, &messages)
 	p.In = strings.NewReader("#!/bin/sh\ntrue\n")
 	if code := Main(args, p); code != 0 {
-		t.Fatalf("%v: %s", args, talk.String())
+		t.Fatalf("%v: %s", args, messages.String())
 	}
 	return out.String()
 }
@@ -106,11 +106,11 @@ func printed(t *testing.T, args ...string) string {
 // TestWrongContainers checks that invalid images and mounts are refused.
 func TestWrongContainers(t *testing.T) {
 	for _, args := range [][]string{{"--container-mounts=/home"}, {"--container-image=/x.sqsh"}, {"--container-image=x", "--container-mounts=/root:/r"}} {
-		var out, talk strings.Builder
-		p := process(&out, &talk)
+		var out, messages strings.Builder
+		p := process(&out, &messages)
 		p.In = strings.NewReader("#!/bin/sh\ntrue\n")
-		if code := Main(args, p); code == 0 || !strings.Contains(talk.String(), "pyxis: ") {
-			t.Errorf("%v: %d %s", args, code, talk.String())
+		if code := Main(args, p); code == 0 || !strings.Contains(messages.String(), "pyxis: ") {
+			t.Errorf("%v: %d %s", args, code, messages.String())
 		}
 	}
 }
