@@ -56,13 +56,13 @@ func testGPU(t *testing.T, ctx context.Context, s *Site) {
 	if _, err := nodes.Patch(ctx, nodeNames[1], types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	var output string
+	var gres string
 	var err error
 	if err := waitFor(ctx, time.Minute, func() bool {
-		output, err = s.As(ctx, user, user.Home(), "sinfo", "-h", "-N", "-n", nodeNames[1], "-o", "%G")
-		return err == nil && strings.Contains(output, "gpu:a100:2")
+		gres, err = s.As(ctx, user, user.Home(), "sinfo", "-h", "-N", "-n", nodeNames[1], "-o", "%G")
+		return err == nil && strings.Contains(gres, "gpu:a100:2")
 	}); err != nil {
-		t.Fatalf("sinfo prints %q: %v", output, err)
+		t.Fatalf("sinfo prints %q: %v", gres, err)
 	}
 	id := submit(t, ctx, s, "--gres=gpu:a100:1", "-o", "gpu.out", "--wrap", "hostname")
 	waitForState(t, ctx, s, id, "COMPLETED")
