@@ -312,14 +312,14 @@ func (b *floodBench) startFlood(ctx context.Context, kind floodKind) (stop func(
 // watchMemory follows the resident memory of the cluster's process; the returned
 // function stops that and returns the largest growth.
 func (b *floodBench) watchMemory(ctx context.Context) (grown func() int64) {
-	first := b.resident()
+	first := residentOf(b.pid)
 	most := first
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			most = max(most, b.resident())
+			most = max(most, residentOf(b.pid))
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-ctx.Done():
@@ -329,9 +329,9 @@ func (b *floodBench) watchMemory(ctx context.Context) (grown func() int64) {
 	return func() int64 { cancel(); <-done; return most - first }
 }
 
-// resident is the process's VmRSS in bytes.
-func (b *floodBench) resident() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
+// residentOf is the VmRSS of a process, in bytes.
+func residentOf(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}

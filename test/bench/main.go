@@ -80,6 +80,8 @@ func bench(ctx context.Context, o options) error {
 		return benchBacklog(ctx, o)
 	case "floods":
 		return benchFloods(ctx, o)
+	case "size":
+		return benchSize(ctx, o)
 	case "failover":
 		return benchFailover(ctx, o)
 	case "flood-client": // of floods

@@ -21,6 +21,7 @@ import (
 // options are the flags.
 type options struct {
 	bin, kinds, plan, check string
+	previous                string
 	seed                    uint64
 	duration, pause, think  time.Duration
 	lease                   time.Duration
@@ -34,6 +35,8 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of the programs of make build")
+	flag.StringVar(&o.previous, "previous-bin", "",
+		"`directory` of the programs of another version, for the fault upgrade")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()%1e9), "seed of load and faults (default: a new one)")
 	flag.DurationVar(&o.duration, "duration", 30*time.Minute, "how long the load lasts")
 	flag.StringVar(&o.kinds, "faults", "", "`kinds` of faults with commas; none: no faults (default: all)")

@@ -33,8 +33,8 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 		return nil, err
 	}
 	log = &lines{to: log}
-	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Dir: dir, Nodes: o.nodes, Users: o.users,
-		Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
+	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
+		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
 		Postgres: (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(), Log: log})
 	defer func() {
 		left := c.Stop()
@@ -229,6 +229,9 @@ func report(out io.Writer, h *history.History) error {
 	broken := history.Check(h)
 	for _, v := range broken {
 		fmt.Fprintf(out, "BROKEN: %s: %s\n", v.Promise, v.Text)
+	}
+	if accepted == 0 {
+		return errors.New("no submission was accepted: nothing was tested")
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("%d violations", len(broken))

@@ -73,7 +73,7 @@ func gcPercent(live uint64) int {
 // memoryPart is the inverse of the share of the machine's memory above which the collector
 // works more often, and leastMemory the amount below which it never does.
 const (
-	memoryPart  = 10
+	memoryPart  = 4
 	leastMemory = 1 << 30
 )
 

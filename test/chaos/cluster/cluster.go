@@ -35,6 +35,7 @@ const (
 // Options of Start.
 type Options struct {
 	Bin      string // directory of the programs
+	Previous string // directory of the programs of another version; "": none
 	Dir      string // directory for everything of the cluster; it must exist
 	Nodes    int
 	Users    int           // made for this run if root; otherwise the caller is the only one
@@ -49,6 +50,7 @@ type Options struct {
 type User struct {
 	Name, Home string
 	as         *syscall.Credential // nil: the caller
+	kubeconfig string              // "": the one that commands find by themselves
 }
 
 // Cluster is a running cluster. Its methods are safe for concurrent use.
@@ -58,7 +60,8 @@ type Cluster struct {
 	Operator   User // may do everything
 	Output     string
 	Client     client.Client // of the administrator, past the proxy
-	Proxy      *Proxy
+	Proxy      Proxies       // of the schedulers
+	UserProxy  Proxies       // one for each user: their commands use it; empty if not root
 	Schedulers []*Process
 	Readers    []*Process
 	Database   *Postgres // nil: SQLite
@@ -97,6 +100,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return c, err
 	}
 	c.undo = append(c.undo, c.down)
+	if err := c.proxyUsers(); err != nil {
+		return c, err
+	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		return c, err
@@ -133,7 +139,30 @@ func (c *Cluster) addUsers() error {
 		}
 		uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 		gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-		c.Users = append(c.Users, User{name, u.HomeDir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}})
+		c.Users = append(c.Users, User{Name: name, Home: u.HomeDir,
+			as: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}})
+	}
+	return nil
+}
+
+// proxyUsers starts a proxy with the credentials of each user who is not the caller.
+func (c *Cluster) proxyUsers() error {
+	for i := range c.Users {
+		u := &c.Users[i]
+		if u.as == nil {
+			continue
+		}
+		file := filepath.Join(c.Dir, u.Name+".kubeconfig")
+		p, err := newProxy(filepath.Join(u.Home, ".local/state/berth/user.kubeconfig"), file)
+		if err != nil {
+			return err
+		}
+		c.undo = append(c.undo, p.close)
+		if err := os.Chown(file, int(u.as.Uid), int(u.as.Gid)); err != nil {
+			return err
+		}
+		u.kubeconfig = file
+		c.UserProxy = append(c.UserProxy, p)
 	}
 	return nil
 }
@@ -198,10 +227,12 @@ func (c *Cluster) startSchedulers() error {
 		name, value, _ := strings.Cut(f, "=")
 		flags[name] = value
 	}
-	if c.Proxy, err = newProxy(flags["--kubeconfig"], filepath.Join(c.Dir, "proxied.kubeconfig")); err != nil {
+	p, err := newProxy(flags["--kubeconfig"], filepath.Join(c.Dir, "proxied.kubeconfig"))
+	if err != nil {
 		return err
 	}
-	c.undo = append(c.undo, c.Proxy.close)
+	c.undo = append(c.undo, p.close)
+	c.Proxy = Proxies{p}
 	flags["--kubeconfig"] = filepath.Join(c.Dir, "proxied.kubeconfig")
 	delete(flags, "--identity")
 	c.front = &switchboard{address: flags["--bind-address"], find: c.leaderAddress}
@@ -302,6 +333,9 @@ func (c *Cluster) Run(ctx context.Context, u User, name string, args ...string) 
 		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.Kubeconfig())
 	} else {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.as}
+		if u.kubeconfig != "" {
+			cmd.Env = append(cmd.Env, "KUBECONFIG="+u.kubeconfig)
+		}
 	}
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second

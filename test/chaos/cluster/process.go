@@ -102,6 +102,22 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return p.cmd.Process.Signal(s)
 }
 
+// Replace ends the process as a kubelet does, and starts the program of another directory
+// in its place.
+func (p *Process) Replace(bin string) error {
+	p.mu.Lock()
+	p.path = filepath.Join(bin, filepath.Base(p.path))
+	p.mu.Unlock()
+	return p.Signal(syscall.SIGTERM)
+}
+
+// Bin returns the directory of the process's program.
+func (p *Process) Bin() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return filepath.Dir(p.path)
+}
+
 // Kill kills the process. It stays away for at least that long.
 func (p *Process) Kill(away time.Duration) error {
 	p.mu.Lock()

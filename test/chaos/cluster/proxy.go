@@ -39,7 +39,26 @@ type Request struct {
 	Path         string
 }
 
-// Proxy is between the schedulers and the API server. It is safe for concurrent use.
+// Proxies are the proxies of clients to which the same happens.
+type Proxies []*Proxy
+
+// Set makes trouble of requests from now on; nil: of none. It returns how many requests
+// the trouble before it has hit.
+func (l Proxies) Set(trouble func(Request) Trouble) (hits int) {
+	for _, p := range l {
+		hits += p.set(trouble)
+	}
+	return hits
+}
+
+// CutWatches ends every watch that is open.
+func (l Proxies) CutWatches() {
+	for _, p := range l {
+		p.cutWatches()
+	}
+}
+
+// Proxy is between clients and the API server. It is safe for concurrent use.
 type Proxy struct {
 	URL string
 
@@ -56,7 +75,13 @@ type Proxy struct {
 // newProxy starts a proxy for the client of a kubeconfig, and writes another kubeconfig
 // with which the same client uses the proxy.
 func newProxy(from, to string) (*Proxy, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", from)
+	in := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: from}, nil)
+	cfg, err := in.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := in.Namespace()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +112,7 @@ func newProxy(from, to string) (*Proxy, error) {
 	go func() { _ = p.server.ServeTLS(l, "", "") }()
 	out := clientcmdapi.NewConfig()
 	out.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.URL, InsecureSkipTLSVerify: true}
-	out.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
+	out.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", Namespace: namespace}
 	out.CurrentContext = "proxy"
 	return p, clientcmd.WriteToFile(*out, to)
 }
@@ -104,17 +129,14 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// Set makes trouble of requests from now on; nil: of none. It returns how many requests
-// the trouble before it has hit.
-func (p *Proxy) Set(trouble func(Request) Trouble) (hits int) {
+func (p *Proxy) set(trouble func(Request) Trouble) (hits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.trouble, hits, p.hits = trouble, p.hits, 0
 	return hits
 }
 
-// CutWatches ends every watch that is open.
-func (p *Proxy) CutWatches() {
+func (p *Proxy) cutWatches() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cutAll()

@@ -23,22 +23,23 @@ var Kinds = []Kind{
 	{"reader", "SIGKILL of the process that answers queries", 2, hasReader, killReader},
 	{"pause", "SIGSTOP of the leader for longer than its lease, then SIGCONT", 3, nil, pauseLeader},
 	{"control-plane", "SIGKILL of API server, etcd, controllers and nodes; then berth up", 2, nil, killControlPlane},
+	{"upgrade", "a scheduler ends, and another version of it starts in its place", 3, hasPrevious, changeVersion},
 	{"agent", "SIGKILL of an agent", 4, nil, killAgent},
 	{"node", "a node is set DOWN, then resumed", 3, nil, nodeDown},
 	{"database", "SIGKILL of PostgreSQL, which comes back seconds later", 3, hasDatabase, killDatabase},
 	{"disk-full", "no room in the state directory (etcd, accounting) for seconds", 1, hasSmallDisk, fillDisk},
 	{"agents-cut", "the agents' connections to the leader are closed, and new ones for seconds", 3, nil, cutAgents},
-	{"delays", "the API server answers the scheduler late", 2, nil, requests(func(r *rand.Rand) cluster.Trouble {
-		return cluster.Trouble{Delay: time.Duration(r.IntN(1500)) * time.Millisecond}
-	})},
-	{"resets", "connections to the API server are reset before the request", 2, nil, requests(
+	{"delays", "the API server answers the scheduler late", 2, nil, requests(ofScheduler, delay)},
+	{"resets", "connections to the API server are reset before the request", 2, nil, requests(ofScheduler,
 		func(*rand.Rand) cluster.Trouble { return cluster.Trouble{Reset: true} })},
-	{"errors", "409, 429, 500, 503 instead of the request", 3, nil, requests(func(r *rand.Rand) cluster.Trouble {
-		return cluster.Trouble{Status: []int{409, 429, 500, 503}[r.IntN(4)]}
-	})},
-	{"lost-answers", "writes are done, and the answer is 500, 504 or a reset", 5, nil, writes(loseAnswer)},
+	{"errors", "409, 429, 500, 503 instead of the request", 3, nil, requests(ofScheduler, reject)},
+	{"lost-answers", "writes are done, and the answer is 500, 504 or a reset", 5, nil, writes(ofScheduler, loseAnswer)},
 	{"watches", "all watches are cut, several times", 2, nil, cutWatches},
 	{"gone", "all watches are cut, and new ones get 410 Gone", 2, nil, watchesGone},
+	{"users-errors", "users' commands get 429, 500, 503 or a reset instead of what they request", 2, hasUsers,
+		requests(ofUsers, refuse)},
+	{"users-lost-answers", "what users' commands request is done, and the answer is 500, 504 or a reset", 4, hasUsers,
+		writes(ofUsers, loseAnswer)},
 	{"silence", "the scheduler gets no answer of the API server at all", 2, nil, silence},
 }
 
@@ -49,10 +50,27 @@ func loseAnswer(r *rand.Rand) cluster.Trouble {
 	return cluster.Trouble{After: true, Reset: true}
 }
 
+func delay(r *rand.Rand) cluster.Trouble {
+	return cluster.Trouble{Delay: time.Duration(r.IntN(1500)) * time.Millisecond}
+}
+
+func reject(r *rand.Rand) cluster.Trouble {
+	return cluster.Trouble{Status: []int{409, 429, 500, 503}[r.IntN(4)]}
+}
+
+func refuse(r *rand.Rand) cluster.Trouble {
+	if n := r.IntN(4); n < 3 {
+		return cluster.Trouble{Status: []int{429, 500, 503}[n]}
+	}
+	return cluster.Trouble{Reset: true}
+}
+
+func hasUsers(c *cluster.Cluster) bool    { return len(c.UserProxy) > 0 }
 func hasStandby(c *cluster.Cluster) bool  { return len(c.Schedulers) > 1 }
 func hasReader(c *cluster.Cluster) bool   { return len(c.Readers) > 0 }
 func hasDatabase(c *cluster.Cluster) bool { return c.Database != nil }
 
+func hasPrevious(c *cluster.Cluster) bool  { return c.Previous != "" }
 func hasSmallDisk(c *cluster.Cluster) bool { return c.SmallDisk }
 
 // between returns a random duration.
@@ -132,6 +150,19 @@ func killReader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, 
 		return p.Name, err
 	}
 	return p.Name, whole(ctx, c)
+}
+
+// changeVersion replaces the leader, or the standby, in either direction.
+func changeVersion(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p := c.Schedulers[r.IntN(len(c.Schedulers))]
+	bin := c.Previous
+	if p.Bin() == bin {
+		bin = c.Bin
+	}
+	if err := p.Replace(bin); err != nil {
+		return p.Name, err
+	}
+	return p.Name + " of " + bin, whole(ctx, c)
 }
 
 // pauseLeader: the leader does not know that it was stopped.

@@ -35,39 +35,45 @@ func (s *random) trouble(of func(*rand.Rand) cluster.Trouble) cluster.Trouble {
 // isLease reports whether the request is about the lease of the leader.
 func isLease(q cluster.Request) bool { return strings.Contains(q.Path, "/leases/") }
 
+// whose are the clients whose requests fail.
+type whose func(*cluster.Cluster) cluster.Proxies
+
+func ofScheduler(c *cluster.Cluster) cluster.Proxies { return c.Proxy }
+func ofUsers(c *cluster.Cluster) cluster.Proxies     { return c.UserProxy }
+
 // during makes trouble for some seconds.
-func during(ctx context.Context, c *cluster.Cluster, r *rand.Rand,
+func during(ctx context.Context, c *cluster.Cluster, p cluster.Proxies, r *rand.Rand,
 	trouble func(cluster.Request) cluster.Trouble) (string, error) {
-	c.Proxy.Set(trouble)
+	p.Set(trouble)
 	time.Sleep(between(r, time.Second, 6*time.Second))
-	hits := c.Proxy.Set(nil)
+	hits := p.Set(nil)
 	return fmt.Sprint(hits, " requests"), whole(ctx, c)
 }
 
 // requests makes trouble of a part of all requests but watches.
-func requests(of func(*rand.Rand) cluster.Trouble) injector {
+func requests(of whose, what func(*rand.Rand) cluster.Trouble) injector {
 	return func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 		s := &random{r: rand.New(rand.NewPCG(r.Uint64(), 3))}
 		chance := 0.05 + 0.4*r.Float64()
-		return during(ctx, c, r, func(q cluster.Request) cluster.Trouble {
+		return during(ctx, c, of(c), r, func(q cluster.Request) cluster.Trouble {
 			if q.Watch || !s.hit(chance) {
 				return cluster.Trouble{}
 			}
-			return s.trouble(of)
+			return s.trouble(what)
 		})
 	}
 }
 
 // writes makes trouble of a part of the writes. Those of the lease are among them.
-func writes(of func(*rand.Rand) cluster.Trouble) injector {
+func writes(of whose, what func(*rand.Rand) cluster.Trouble) injector {
 	return func(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 		s := &random{r: rand.New(rand.NewPCG(r.Uint64(), 3))}
 		chance := 0.05 + 0.4*r.Float64()
-		return during(ctx, c, r, func(q cluster.Request) cluster.Trouble {
+		return during(ctx, c, of(c), r, func(q cluster.Request) cluster.Trouble {
 			if !q.Write || !s.hit(chance) {
 				return cluster.Trouble{}
 			}
-			return s.trouble(of)
+			return s.trouble(what)
 		})
 	}
 }
@@ -97,7 +103,7 @@ func watchesGone(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string,
 func silence(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 	leases := r.IntN(2) == 0
 	c.Proxy.CutWatches()
-	return during(ctx, c, r, func(q cluster.Request) cluster.Trouble {
+	return during(ctx, c, c.Proxy, r, func(q cluster.Request) cluster.Trouble {
 		if !leases && isLease(q) {
 			return cluster.Trouble{}
 		}
