@@ -27,8 +27,8 @@ type Cluster struct {
 	// object that is in a store, Apply the result to the store.
 	Client client.Client
 
-	// Jobs by job id (decimal). The stored objects have no Script and Environment: read
-	// the object with Client for them. They are also indexed by the job from which they
+	// Jobs by job id (decimal). The stored objects have no Script, Environment and Labels:
+	// read the object with Client for them. They are also indexed by the job from which they
 	// were split off (see SplitOff) and by the pods that they represent (see
 	// WorkloadOf, WorkloadJobs).
 	Jobs *JobStore
@@ -53,6 +53,7 @@ type Cluster struct {
 	cache   cache.Cache
 	arrays  locks
 	members memberIndex
+	strings sharedStrings
 }
 
 // New returns a Cluster; it watches nothing before Start. It uses a copy of cfg without the
@@ -170,8 +171,9 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 func (c *Cluster) dropUnreadFields(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
-		x.ManagedFields = nil
+		x.ManagedFields, x.Labels = nil, nil // its labels repeat its id and its user
 		c.Jobs.dropPayload(x)
+		c.strings.compact(x)
 		if x.Status.State != "" {
 			x.DropInitialStatus()
 		}

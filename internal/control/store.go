@@ -20,7 +20,7 @@ type Store[T client.Object] struct {
 
 	mu          sync.RWMutex
 	byUID       map[types.UID]T // by storeID
-	index       map[string]map[types.UID]T
+	index       map[string]entries[T]
 	deleted     map[types.UID]time.Time // recently deleted: a late write must not revive
 	subscribers []func(old, now T)
 
@@ -37,7 +37,7 @@ func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 	return &Store[T]{
 		keys:    keys,
 		byUID:   map[types.UID]T{},
-		index:   map[string]map[types.UID]T{},
+		index:   map[string]entries[T]{},
 		deleted: map[types.UID]time.Time{},
 	}
 }
@@ -97,12 +97,7 @@ func (s *Store[T]) put(old T, known bool, obj T) {
 	}
 	id := storeID(obj)
 	s.byUID[id] = obj
-	s.eachKey(obj, func(k string) {
-		if s.index[k] == nil {
-			s.index[k] = map[types.UID]T{}
-		}
-		s.index[k][id] = obj
-	})
+	s.eachKey(obj, func(k string) { s.index[k] = s.index[k].with(id, obj) })
 }
 
 // Remove removes the object permanently: no Apply restores it in the next deletedTTL. now
@@ -184,10 +179,10 @@ func (s *Store[T]) Await(ctx context.Context, version uint64) error {
 func (s *Store[T]) unindex(obj T) {
 	id := storeID(obj)
 	s.eachKey(obj, func(k string) {
-		if m := s.index[k]; m != nil {
-			if delete(m, id); len(m) == 0 {
-				delete(s.index, k)
-			}
+		if rest := s.index[k].without(id); rest.len() > 0 {
+			s.index[k] = rest
+		} else {
+			delete(s.index, k)
 		}
 	})
 }
@@ -217,7 +212,7 @@ func (s *Store[T]) notify(old, now T) {
 func (s *Store[T]) Get(key string) (obj T, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, o := range s.index[key] {
+	for o := range s.index[key].all() {
 		return o, true
 	}
 	return obj, false
@@ -235,8 +230,9 @@ func (s *Store[T]) ByUID(uid types.UID) (obj T, ok bool) {
 func (s *Store[T]) ByIndex(key string) []T {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]T, 0, len(s.index[key]))
-	for _, o := range s.index[key] {
+	found := s.index[key]
+	out := make([]T, 0, found.len())
+	for o := range found.all() {
 		out = append(out, o)
 	}
 	return out
@@ -247,7 +243,7 @@ func (s *Store[T]) ByIndex(key string) []T {
 func (s *Store[T]) Any(key string, fn func(T) bool) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, o := range s.index[key] {
+	for o := range s.index[key].all() {
 		if fn(o) {
 			return true
 		}

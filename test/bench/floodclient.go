@@ -126,12 +126,7 @@ func (c *apiClient) heap(ctx context.Context) (least int64, err error) {
 		if _, err := c.get(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 			return 0, err
 		}
-		text, err := c.get(ctx, "/metrics")
-		if err != nil {
-			return 0, err
-		}
-		_, rest, _ := strings.Cut(string(text), "\ngo_gc_heap_live_bytes ")
-		n, err := strconv.ParseFloat(strings.Fields(rest + " ?")[0], 64)
+		n, err := c.metric(ctx, "go_gc_heap_live_bytes")
 		if err != nil {
 			return 0, err
 		}
@@ -140,6 +135,16 @@ func (c *apiClient) heap(ctx context.Context) (least int64, err error) {
 		}
 	}
 	return least, nil
+}
+
+// metric returns a metric of the process without labels.
+func (c *apiClient) metric(ctx context.Context, name string) (float64, error) {
+	text, err := c.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "\n"+name+" ")
+	return strconv.ParseFloat(strings.Fields(rest + " ?")[0], 64)
 }
 
 // fill submits that number of jobs for the user.

@@ -39,6 +39,8 @@ func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.
 	if err != nil {
 		return nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
+	custom := &config.ApiExtensions.ExtraConfig
+	custom.CRDRESTOptionsGetter = sharingOptions{custom.CRDRESTOptionsGetter}
 	aggregator := config.Aggregator.GenericConfig // all requests go through it
 	aggregator.BuildHandlerChainFunc = newFairness().chain(aggregator.BuildHandlerChainFunc)
 	cc, err := config.Complete()

@@ -14,16 +14,7 @@ import (
 func Priorities(s *snapshot.Snapshot) *status.PriorityList {
 	list := &status.PriorityList{Items: []status.Priority{}}
 	list.Weights, list.WeightTRES = s.Priorities().Weights()
-	seen := map[int64]bool{}
-	for i := range s.Pending {
-		id := s.Pending[i].ID
-		if seen[id] {
-			continue // more tasks of an array
-		}
-		seen[id] = true
-		if j := &s.Pending[i]; j.Begin > s.Now || status.Reason(j.Blocked).IsDependency() {
-			continue
-		}
+	for _, id := range s.WaitingJobs() {
 		if item, ok := priorityRow(s, id); ok {
 			list.Items = append(list.Items, item)
 		}

@@ -39,8 +39,8 @@ func (p *Planner) placements(o outcome) [][]starter.Placement {
 			index[key] = i
 			groups = append(groups, nil)
 		}
-		if len(info.Tasks) > 0 {
-			placement.Task = &info.Tasks[len(groups[i])]
+		if tasks := info.Tasks(); len(tasks) > 0 {
+			placement.Task = &tasks[len(groups[i])]
 		}
 		groups[i] = append(groups[i], placement)
 	}

@@ -20,9 +20,10 @@ type Plan struct {
 	starts map[string]time.Time // see nodeStarts
 }
 
-// NewPlan returns a plan on the snapshot for about that number of pending jobs.
+// NewPlan returns a plan on the snapshot for about that number of pending jobs. It keeps
+// only what answers queries of the snapshot.
 func NewPlan(s *snapshot.Snapshot, jobs int) *Plan {
-	return &Plan{snapshot: s, planned: make(map[int64]control.Planned, jobs)}
+	return &Plan{snapshot: s.ForQueries(), planned: make(map[int64]control.Planned, jobs)}
 }
 
 // Add adds what is planned for a pending job. Of the tasks of an array the first that

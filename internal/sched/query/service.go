@@ -86,7 +86,7 @@ func (s *Service) snapshot() *snapshot.Snapshot {
 	now := s.now()
 	changed := s.changed.Swap(false)
 	if changed || s.observed == nil || now.Sub(s.observedAt) >= observeInterval {
-		s.observed, s.observedAt = snapshot.New(s.Input(now)), now
+		s.observed, s.observedAt = snapshot.New(s.Input(now)).ForQueries(), now
 	}
 	return s.observed
 }

@@ -49,7 +49,7 @@ func (a *Allocator) Allocation(d backfill.Decision) *v1alpha1.Allocation {
 			Tasks:  int32(assigned.Tasks),
 		}
 		if sharers := s.infos[d.ID].MaxSharers; sharers > 1 {
-			n.Sharers = int32(sharers)
+			n.Sharers = sharers
 		}
 		for _, g := range assigned.GRES {
 			n.GRES = append(n.GRES, v1alpha1.GRESAllocation{

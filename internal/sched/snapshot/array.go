@@ -39,7 +39,7 @@ func (s *Snapshot) appendTasks(
 	// Tasks that are jobs of their own, after a requeue, come first.
 	free -= s.countReadyTasks(id)
 	if n := min(len(ready), max(0, free)); n > 0 {
-		one.Copies, info.Tasks = n, ready[:n]
+		one.Copies, info.ownChoices().tasks = n, ready[:n]
 		list = append(list, *one)
 	}
 	switch {

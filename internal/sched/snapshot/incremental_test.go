@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -166,12 +167,12 @@ func (f *follower) submit(t *rapid.T) {
 func (f *follower) start(a *Allocator, d backfill.Decision) {
 	b := f.jobs[d.ID].DeepCopy()
 	start := metav1.NewMicroTime(f.in.Now)
-	if info := a.snapshot.Info(d.ID); len(info.Tasks) > 0 {
+	if info := a.snapshot.Info(d.ID); len(info.Tasks()) > 0 {
 		f.next++
 		task := b.DeepCopy()
 		task.Spec.JobID, task.Spec.Origin = f.next, &v1alpha1.Origin{JobID: d.ID}
 		task.Spec.Job.Array = nil
-		task.Spec.Task = &v1alpha1.ArrayTask{Index: info.Tasks[0]}
+		task.Spec.Task = &v1alpha1.ArrayTask{Index: info.Tasks()[0]}
 		b = task
 	}
 	b.Status = v1alpha1.BatchJobStatus{
@@ -325,13 +326,14 @@ func TestIncrementalDecidesLikeANewSnapshot(t *testing.T) {
 			f.checkVictims(t, s)
 			allocator := f.incremental.NewAllocator()
 			for _, d := range got {
-				if a, b := f.incremental.Info(d.ID), s.Info(d.ID); fmt.Sprint(a) != fmt.Sprint(b) {
-					t.Fatalf("job %d has\n%+v\nin a new snapshot\n%+v", d.ID, a, b)
+				info, want := f.incremental.Info(d.ID), s.Info(d.ID)
+				if !reflect.DeepEqual(info, want) {
+					t.Fatalf("job %d has\n%+v\nin a new snapshot\n%+v", d.ID, info, want)
 				}
 				if rapid.IntRange(0, 5).Draw(t, "fails") > 0 {
 					f.start(allocator, d)
 				}
-				if len(f.incremental.Info(d.ID).Tasks) > 0 {
+				if len(info.Tasks()) > 0 {
 					break // which task comes next depends on those that are split off
 				}
 			}

@@ -56,7 +56,8 @@ func (s *Snapshot) addChoices(
 				}
 				out.Alternatives = append(out.Alternatives, set.nodes)
 				if info != nil {
-					info.ChoicePartitions = append(info.ChoicePartitions, p.Name)
+					further := info.ownChoices()
+					further.partitions = append(further.partitions, p.Name)
 				}
 			}
 		}

@@ -33,7 +33,9 @@ func (s *Snapshot) appendPending(list []backfill.Job, b *v1alpha1.BatchJob) []ba
 	default:
 		p = usable[0]
 		s.addChoices(&out, &info, usable, predicatesOf(j), s.magneticReservations(&out, b))
-		info.ChoiceReservations = out.ChoiceReservations
+		if len(out.ChoiceReservations) > 0 {
+			info.ownChoices().reservations = out.ChoiceReservations
+		}
 		s.restrictToPods(&out, b)
 	}
 	if out.Blocked == "" && !s.reservationExists(out.Reservation) {
@@ -53,7 +55,7 @@ func (s *Snapshot) appendPending(list []backfill.Job, b *v1alpha1.BatchJob) []ba
 		out.Priority = preemptorPriority
 	}
 	s.setTimes(&out, b, &info)
-	info.MaxSharers = out.Share
+	info.MaxSharers = int32(out.Share)
 	s.groupComponents(&out, b)
 	list = s.appendTasks(list, &out, b, &info)
 	s.infos[b.Spec.JobID] = info

@@ -138,10 +138,10 @@ func (s *Snapshot) magneticReservations(out *backfill.Job, b *v1alpha1.BatchJob)
 // decision's job gets its nodes in, or "".
 func (s *Snapshot) MagneticReservation(d backfill.Decision) string {
 	info := s.infos[d.ID]
-	if d.Choice >= len(info.ChoiceReservations) || info.ChoiceReservations[d.Choice] == "" {
+	name := info.magneticReservation(d.Choice)
+	if name == "" {
 		return ""
 	}
-	name := info.ChoiceReservations[d.Choice]
 	return v1alpha1.UserName(name, s.reservations[name].Annotations)
 }
 

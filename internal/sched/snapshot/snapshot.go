@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/dependency"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Input is everything that a Snapshot depends on. The objects are only read.
@@ -49,6 +50,7 @@ type Snapshot struct {
 	magnetic     []*v1alpha1.Reservation
 	jobs         map[int64]*v1alpha1.BatchJob
 	infos        map[int64]JobInfo
+	waiting      []int64 // see WaitingJobs; of ForQueries only
 	dependencies *dependency.Index
 	users        map[string]*v1alpha1.User
 	userNumbers  map[string]int64
@@ -64,17 +66,47 @@ type Snapshot struct {
 
 // JobInfo is what the snapshot has derived for a pending job.
 type JobInfo struct {
-	Partition string
-	// ChoicePartitions and ChoiceReservations are the partition of each further
-	// choice of nodes, and the magnetic reservation of each choice (nil: none has
-	// one).
-	ChoicePartitions   []string
-	ChoiceReservations []string
-	TimeLimit          int32 // minutes, or job.Unlimited
-	Priority           int64 // as squeue shows it
-	MaxSharers         int   // jobs that may share its CPUs; 0 or 1: none
-	// Tasks are the tasks of an array that may start, in the order in which they start.
-	Tasks []int32
+	Partition  string
+	TimeLimit  int32 // minutes, or job.Unlimited
+	MaxSharers int32 // jobs that may share its CPUs; 0 or 1: none
+	Priority   int64 // as squeue shows it
+
+	choices *choices // nil: one choice of nodes, and no tasks
+}
+
+// choices is what the snapshot has derived for the few jobs with several choices of
+// nodes, and for arrays.
+type choices struct {
+	// partitions and reservations are the partition of each further choice of nodes,
+	// and the magnetic reservation of each choice (nil: none has one).
+	partitions   []string
+	reservations []string
+	tasks        []int32
+}
+
+// ownChoices returns the choices of i, to be changed.
+func (i *JobInfo) ownChoices() *choices {
+	if i.choices == nil {
+		i.choices = &choices{}
+	}
+	return i.choices
+}
+
+// Tasks returns the tasks of an array that may start, in the order in which they start.
+func (i *JobInfo) Tasks() []int32 {
+	if i.choices == nil {
+		return nil
+	}
+	return i.choices.tasks
+}
+
+// magneticReservation returns the name of the magnetic reservation of a choice of
+// nodes, or "".
+func (i *JobInfo) magneticReservation(choice int) string {
+	if i.choices == nil || choice >= len(i.choices.reservations) {
+		return ""
+	}
+	return i.choices.reservations[choice]
 }
 
 // TimeLimitOf returns the time limit of a decision in minutes. It is less than
@@ -92,7 +124,7 @@ func (i *JobInfo) PartitionOf(d backfill.Decision) string {
 	if d.Choice == 0 {
 		return i.Partition
 	}
-	return i.ChoicePartitions[d.Choice-1]
+	return i.choices.partitions[d.Choice-1]
 }
 
 // New returns the snapshot of the input.
@@ -159,6 +191,35 @@ func numbered(jobs []*v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 
 // Info returns what the snapshot has derived for a pending job.
 func (s *Snapshot) Info(id int64) JobInfo { return s.infos[id] }
+
+// WaitingJobs returns the numbers of the pending jobs that wait for nothing but nodes,
+// limits or a release, in no order: not those that may not start yet, or depend on others.
+func (s *Snapshot) WaitingJobs() []int64 {
+	if s.waiting != nil {
+		return s.waiting
+	}
+	ids := make([]int64, 0, len(s.Pending))
+	seen := make(map[int64]bool, len(s.Pending))
+	for i := range s.Pending {
+		j := &s.Pending[i]
+		if seen[j.ID] {
+			continue // more tasks of an array
+		}
+		seen[j.ID] = true
+		if j.Begin <= s.Now && !status.Reason(j.Blocked).IsDependency() {
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids
+}
+
+// ForQueries returns the snapshot without what only plans need: the requests of the
+// pending jobs, which are most of its memory.
+func (s *Snapshot) ForQueries() *Snapshot {
+	c := *s
+	c.waiting, c.Pending = s.WaitingJobs(), nil
+	return &c
+}
 
 // Job returns the job with the number, or nil.
 func (s *Snapshot) Job(id int64) *v1alpha1.BatchJob { return s.jobs[id] }
