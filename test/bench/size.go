@@ -39,6 +39,12 @@ func init() {
 	flag.IntVar(&sizeOptions.nodes, "nodes", 5000, "simulated nodes of the suite size")
 }
 
+// sizeConf has the nodes on which jobs can run.
+const sizeConf = `NodeName=n[1-4] CPUs=4 RealMemory=4000
+PartitionName=main Nodes=ALL Default=YES
+MaxJobCount=1000000
+`
+
 // sizeSteps is how often the queue is measured while it grows.
 const sizeSteps = 4
 
@@ -63,7 +69,11 @@ func benchSize(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(work)
 	busy := firstField("/proc/loadavg")
-	what := &suite{up: []string{"--nodes=4", "--cpus=4", "--memory=4000M"}, ups: 1}
+	conf := filepath.Join(work, "slurm.conf")
+	if err := os.WriteFile(conf, []byte(sizeConf), 0o600); err != nil {
+		return err
+	}
+	what := &suite{up: []string{"--slurm-conf", conf}, ups: 1}
 	b := &sizeBench{state: filepath.Join(work, "berth-state")}
 	if b.system, _, err = startBerth(ctx, what, bin, work); b.system != nil {
 		defer b.stop()
@@ -219,6 +229,9 @@ func (b *sizeBench) measure(ctx context.Context, jobs int, each time.Duration, n
 			return err
 		}
 		cells = append(cells, short(times.median())+" / "+short(p99(times)))
+	}
+	if _, err := b.output(ctx, "scancel", "-u", "root"); err != nil {
+		return err
 	}
 	more, err := b.process(ctx)
 	if err != nil {

@@ -108,7 +108,7 @@ func newEngine(s *Snapshot, w workload, how slotting) *engine {
 		e.limitsLeft[i] = s.Limits[i].Left
 	}
 	e.detectFeatures()
-	e.initNodes(s)
+	e.initNodes(s, new(nodeMemory))
 	if how == sparseSlots {
 		e.sparse = true
 		e.initProfile(s, sortedTimes(append(reservationTimes(s), s.Now), s.Now), false, sparseRoom)

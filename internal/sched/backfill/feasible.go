@@ -1,5 +1,7 @@
 package backfill
 
+import "sync"
+
 // NeverRunnable returns why a job like j cannot run on the snapshot's nodes
 // even if they are empty: ReasonBadConstraints, ReasonNodeNotAvail if only
 // nodes that are down or reserved could run it, or ReasonNone.
@@ -14,8 +16,22 @@ func (s *Snapshot) NeverRunnable(j *Job) string {
 		resourceProfile: resourceProfile{exact: true},
 	}
 	e.detectFeatures()
-	e.initNodes(s)
+	memory := idleNodeMemory.Get().(*nodeMemory)
+	defer memory.release()
+	e.initNodes(s, memory)
 	return e.neverRunnable(j)
+}
+
+// idleNodeMemory has the memory for the nodes of NeverRunnable, which is called for every
+// submission: on a cluster of thousands of nodes it is larger than all else that a
+// submission allocates.
+var idleNodeMemory = sync.Pool{New: func() any { return new(nodeMemory) }}
+
+// release makes m available to the next call. It keeps nothing of the snapshot alive.
+func (m *nodeMemory) release() {
+	clear(m.nodes)
+	clear(m.words)
+	idleNodeMemory.Put(m)
 }
 
 // neverRunnable returns why the job cannot run on any of its node sets even if

@@ -65,10 +65,20 @@ func (e *engine) shareRow(n *nodeState) int {
 	return n.first + 2 + len(n.GRES)
 }
 
+// nodeMemory is the memory of an engine's nodes. Between two uses it is zero.
+type nodeMemory struct {
+	nodes []nodeState
+	words []uint64 // of the nodes' sets of CPUs; one word is enough for most nodes
+}
+
 // initNodes sets the properties of the nodes that do not depend on time.
-func (e *engine) initNodes(s *Snapshot) {
-	e.nodes = make([]nodeState, len(s.Nodes))
-	words := make([]uint64, len(s.Nodes)) // one word is enough for most nodes
+func (e *engine) initNodes(s *Snapshot, m *nodeMemory) {
+	if n := len(s.Nodes); cap(m.nodes) < n {
+		m.nodes, m.words = make([]nodeState, n), make([]uint64, n)
+	}
+	m.nodes, m.words = m.nodes[:len(s.Nodes)], m.words[:len(s.Nodes)]
+	e.nodes = m.nodes
+	words := m.words
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		n.Node = &s.Nodes[i]

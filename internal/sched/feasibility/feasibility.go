@@ -152,17 +152,13 @@ func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error 
 	if len(s.Nodes) == 0 {
 		return nil
 	}
-	cpus := 0
-	for _, i := range p.Nodes.Members() {
-		cpus += s.Nodes[i].CPUs
-	}
 	shape := &j.Shape
 	tasks := max(int(shape.Tasks), int(shape.MinNodes)*int(max(1, shape.TasksPerNode)), 1)
 	if shape.Overcommit {
 		tasks = int(max(1, shape.MinNodes))
 	}
 	tasks = min(tasks, math.MaxInt32) // more than any cluster runs; the product does not overflow
-	if tasks*int(max(1, shape.CPUsPerTask)) > cpus {
+	if tasks*int(max(1, shape.CPUsPerTask)) > p.CPUs {
 		return ErrProcessors
 	}
 	if int(shape.MinNodes) > p.Nodes.Len() {

@@ -22,6 +22,7 @@ type Partition struct {
 	Name  string
 	Spec  *v1alpha1.PartitionSpec
 	Nodes backfill.NodeSet
+	CPUs  int // of its nodes
 	// LargestNode is the greatest number of CPUs of its nodes.
 	LargestNode int32
 
@@ -35,20 +36,23 @@ func (s *Snapshot) addPartitions(objects []*v1alpha1.Partition) {
 	for _, p := range EffectivePartitions(objects) {
 		billing, _ := limits.ParseBilling(p.Spec.TRESBillingWeights, limits.BillsMaxTRES(&s.params))
 		nodes := s.partitionNodes(&p.Spec)
+		cpus, largest := s.cpusOf(nodes)
 		s.partitions = append(s.partitions, &Partition{
-			Name: p.Name, Spec: &p.Spec, Nodes: nodes, LargestNode: s.largestNode(nodes),
+			Name: p.Name, Spec: &p.Spec, Nodes: nodes, CPUs: cpus, LargestNode: largest,
 			number: len(s.partitions) + 1, billing: billing,
 		})
 	}
 }
 
-func (s *Snapshot) largestNode(nodes backfill.NodeSet) (cpus int32) {
+// cpusOf returns the CPUs of all nodes of the set, and those of the node that has most.
+func (s *Snapshot) cpusOf(nodes backfill.NodeSet) (sum int, largest int32) {
 	for i := range s.Nodes {
 		if nodes.Has(i) {
-			cpus = max(cpus, int32(s.Nodes[i].CPUs))
+			sum += s.Nodes[i].CPUs
+			largest = max(largest, int32(s.Nodes[i].CPUs))
 		}
 	}
-	return cpus
+	return sum, largest
 }
 
 // EffectivePartitions returns the partitions that are in force, ordered by name:
