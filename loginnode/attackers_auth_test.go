@@ -19,37 +19,37 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// shifty is a client that changes its user name between attempts on one connection.
+// renamingClient is a client that changes its user name between attempts on one connection.
 // Go's client keeps the name in a string, whose bytes this one changes.
-type shifty struct{ name []byte }
+type renamingClient struct{ name []byte }
 
-func (s *shifty) user() string { return unsafe.String(&s.name[0], len(s.name)) }
+func (s *renamingClient) user() string { return unsafe.String(&s.name[0], len(s.name)) }
 
 // as is a signer that changes the client's name before its key is offered.
-func (s *shifty) as(name string, signer ssh.Signer) ssh.Signer {
-	return &renaming{Signer: signer, do: func() { copy(s.name, name) }}
+func (s *renamingClient) as(name string, signer ssh.Signer) ssh.Signer {
+	return &renamingSigner{Signer: signer, do: func() { copy(s.name, name) }}
 }
 
-type renaming struct {
+type renamingSigner struct {
 	ssh.Signer
 	do func()
 }
 
-func (r *renaming) PublicKey() ssh.PublicKey { r.do(); return r.Signer.PublicKey() }
+func (r *renamingSigner) PublicKey() ssh.PublicKey { r.do(); return r.Signer.PublicKey() }
 
-func (r *renaming) SignWithAlgorithm(rnd io.Reader, data []byte, alg string) (*ssh.Signature, error) {
+func (r *renamingSigner) SignWithAlgorithm(rnd io.Reader, data []byte, alg string) (*ssh.Signature, error) {
 	return r.Signer.(ssh.AlgorithmSigner).SignWithAlgorithm(rnd, data, alg)
 }
 
 func TestS01UserSwitch(t *testing.T) {
 	needRoot(t)
 	n := start(t)
-	s := &shifty{name: []byte("bob")}
+	s := &renamingClient{name: []byte("bob")}
 	if c, err := n.dial(s.user(), s.as("bob", newKey(t)), s.as("ann", n.bob().key)); err == nil {
 		c.Close()
-		t.Error("bob's key let in as ann after an attempt as bob")
+		t.Error("bob's key accepted for ann after an attempt as bob")
 	}
-	s = &shifty{name: []byte("ann")}
+	s = &renamingClient{name: []byte("ann")}
 	c, err := n.dial(s.user(), s.as("ann", n.bob().key), s.as("bob", n.bob().key))
 	n.must(err)
 	defer c.Close()
@@ -74,7 +74,7 @@ func TestS02NoChannelWithoutLogin(t *testing.T) {
 	}
 	n.authorize(n.ann(), "")
 	if _, err := n.dial("ann", n.ann().key); err == nil {
-		t.Error("let in without any authorized key")
+		t.Error("the login succeeded without any authorized key")
 	}
 	for _, cfg := range []loginnode.Config{
 		{HostKeys: []ssh.Signer{n.host}},
@@ -82,13 +82,13 @@ func TestS02NoChannelWithoutLogin(t *testing.T) {
 		{Auth: &auth.Config{Users: auth.Files{}}},
 	} {
 		if _, err := loginnode.New(cfg); err == nil {
-			t.Errorf("%+v: no refusal", cfg)
+			t.Errorf("%+v: accepted", cfg)
 		}
 	}
 }
 
 func TestS02FailingSourceRefuses(t *testing.T) {
-	for name, look := range map[string]auth.DirectoryFunc{
+	for name, lookup := range map[string]auth.DirectoryFunc{
 		"error": func(context.Context, string) (*auth.User, error) { return nil, errors.New("broken") },
 		"hangs": func(ctx context.Context, _ string) (*auth.User, error) { <-ctx.Done(); return nil, ctx.Err() },
 		"wrong": func(context.Context, string) (*auth.User, error) { return &auth.User{Name: "root", UID: 0}, nil },
@@ -96,11 +96,11 @@ func TestS02FailingSourceRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := start(t, func(c *loginnode.Config) {
-				c.Auth.Users = auth.First{look, c.Auth.Users}
+				c.Auth.Users = auth.First{lookup, c.Auth.Users}
 				c.Auth.Timeout = 300 * time.Millisecond
 			})
 			if _, err := n.dial("ann", n.ann().key); err == nil {
-				t.Error("let in although the first source failed")
+				t.Error("the login succeeded although the first source failed")
 			}
 		})
 	}
@@ -123,10 +123,10 @@ func TestS03OfferedKeyProvesNothing(t *testing.T) {
 	stolen := &forger{Signer: n.bob().key, real: n.eve().key}
 	if c, err := n.dial("bob", stolen); err == nil {
 		c.Close()
-		t.Fatal("a key was not proven")
+		t.Fatal("a login with an unproven key succeeded")
 	}
 	// An attempt with bob's key, which is bound to a command, leaves no state.
-	s := &shifty{name: []byte("ann")}
+	s := &renamingClient{name: []byte("ann")}
 	c, err := n.dial(s.user(), s.as("ann", n.bob().key), s.as("ann", n.ann().key))
 	n.must(err)
 	defer c.Close()
@@ -135,8 +135,8 @@ func TestS03OfferedKeyProvesNothing(t *testing.T) {
 	}
 }
 
-// A key that the server would take, and whose owner never proves to have it,
-// leaves nothing behind when another key is proven.
+// A key that the server would accept, but that the client does not prove, has no effect when
+// another key is proven.
 func TestS03KeyOfferedBeforeAnother(t *testing.T) {
 	have(t, "ssh")
 	n := start(t)
@@ -202,12 +202,12 @@ func TestS04Certificates(t *testing.T) {
 	} {
 		if c, err := n.dial("ann", certificate(t, ca, key, change)); err == nil {
 			c.Close()
-			t.Errorf("%s: let in", name)
+			t.Errorf("%s: the login succeeded", name)
 		}
 	}
 	if c, err := n.dial("ann", certificate(t, other, key, nil)); err == nil {
 		c.Close()
-		t.Error("another authority: let in")
+		t.Error("another authority: the login succeeded")
 	}
 	signer := certificate(t, ca, key, func(c *ssh.Certificate) { c.CriticalOptions["source-address"] = "127.0.0.0/8,::1" })
 	c, err := n.dial("ann", signer)
@@ -250,7 +250,7 @@ func TestS04Certificates(t *testing.T) {
 	}
 	n.must(os.WriteFile(filepath.Join(n.dir, "revoked"), ssh.MarshalAuthorizedKey(key.PublicKey()), 0o644))
 	if _, err := n.dial("ann", signer); err == nil {
-		t.Error("a revoked key's certificate: let in")
+		t.Error("a revoked key's certificate: the login succeeded")
 	}
 	n.must(os.WriteFile(filepath.Join(n.dir, "revoked"), []byte("SSHKRL\n\x00broken"), 0o644))
 	if _, err := n.dial("ann", n.ann().key); err == nil {
@@ -284,7 +284,7 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 	} {
 		n.authorize(ann, "# comment\n\nbroken line\n"+options+line+"\n")
 		if enters() != want {
-			t.Errorf("%q: let in: %v", options, !want)
+			t.Errorf("%q: the login succeeded: %v", options, !want)
 		}
 	}
 	n.authorize(ann, `restrict,command="echo $SSH_ORIGINAL_COMMAND" `+line)
@@ -295,14 +295,14 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 	s, err := c.NewSession()
 	n.must(err)
 	if s.RequestPty("xterm", 24, 80, nil) == nil {
-		t.Error("a terminal in spite of restrict")
+		t.Error("restrict allows a terminal")
 	}
 	if _, err := c.Dial("tcp", n.addr); err == nil {
-		t.Error("forwarding in spite of restrict")
+		t.Error("restrict allows forwarding")
 	}
 	n.authorize(ann, `permitopen="192.0.2.7:22" `+line)
 	if _, err := n.login(ann).Dial("tcp", n.addr); err == nil {
-		t.Error("forwarding to what permitopen does not name")
+		t.Error("forwarding to an address that permitopen does not name")
 	}
 
 	file, dir := filepath.Join(ann.Home, ".ssh", "authorized_keys"), filepath.Join(ann.Home, ".ssh")
@@ -339,11 +339,11 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 			n.must(os.Chown(dir, ann.UID, ann.GID))
 		}
 		if !enters() {
-			t.Fatalf("before %s: not let in", what)
+			t.Fatalf("before %s: the login failed", what)
 		}
 		change()
 		if enters() {
-			t.Errorf("%s: let in", what)
+			t.Errorf("%s: the login succeeded", what)
 		}
 	}
 	if !isRoot() {
@@ -353,7 +353,7 @@ func TestS12KeyFilesAndOptions(t *testing.T) {
 	n.authorize(ann, line)
 	n.must(os.Chown(file, n.eve().UID, n.eve().GID))
 	if enters() {
-		t.Error("somebody else's file: let in")
+		t.Error("a file of another user: the login succeeded")
 	}
 }
 
@@ -365,10 +365,10 @@ func TestTwoUsersWithOneUIDAreRefused(t *testing.T) {
 	_, err = f.WriteString("twin:x:" + itoa(n.ann().UID) + ":1::/home/twin:/bin/sh\nmalformed:line\n")
 	n.must(errors.Join(err, f.Close()))
 	if _, err := n.dial("ann", n.ann().key); !refused(err) {
-		t.Errorf("ann shares a uid and is let in, or told more than that: %v", err)
+		t.Errorf("ann shares a uid and could log in, or the client got a detailed error: %v", err)
 	}
 	if !n.audit.logged("same uid") {
-		t.Error("the log does not say why")
+		t.Error("the reason is not logged")
 	}
 	if got := n.output(n.bob(), "echo others go on"); got != "others go on" {
 		t.Error(got)
@@ -387,13 +387,13 @@ func TestShellThatDoesNotExistIsRefused(t *testing.T) {
 		})
 	})
 	if _, err := n.dial("ann", n.ann().key); !refused(err) {
-		t.Errorf("let in, or told more than that: %v", err)
+		t.Errorf("the login succeeded, or the client got a detailed error: %v", err)
 	}
 	if isRoot() && n.output(n.bob(), "echo in") != "in" {
 		t.Error("another user is refused as well")
 	}
 	if !n.audit.logged("/no/such/shell") {
-		t.Error("the log does not say why")
+		t.Error("the reason is not logged")
 	}
 }
 

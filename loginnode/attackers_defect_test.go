@@ -36,7 +36,7 @@ func TestS08DefectEndsOneSession(t *testing.T) {
 	broken, err := c.NewSession()
 	n.must(err)
 	if err := broken.Run("true"); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	_, err = io.WriteString(in, "alive\n")
 	n.must(err)
@@ -45,12 +45,12 @@ func TestS08DefectEndsOneSession(t *testing.T) {
 		t.Errorf("the other session: %q, %v", buf, err)
 	}
 	if n.metric("berth_login_panics_total") != "1" {
-		t.Error("the defect is not counted")
+		t.Error("the panic is not counted")
 	}
 }
 
-// The same in goroutines beside the session's requests, where nothing else would
-// recover.
+// The same in another goroutine than that of the session's requests, where nothing else
+// recovers from panics.
 func TestS08DefectBesideTheRequests(t *testing.T) {
 	var armed atomic.Bool
 	n := start(t, func(c *loginnode.Config) {
@@ -72,7 +72,7 @@ func TestS08DefectBesideTheRequests(t *testing.T) {
 	_, err = io.WriteString(in, "\n")
 	n.must(err)
 	_ = broken.Wait()
-	eventually.Holds(t, "the defect to be counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
+	eventually.Holds(t, "the panic is counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
 	if got := run(t, c, "echo alive"); got != "alive" {
 		t.Errorf("another session: %q", got)
 	}
@@ -93,7 +93,7 @@ func (d *defective) Write(p []byte) (int, error) {
 	return d.records.Write(p)
 }
 
-// withDefects starts a node, and a session of bob's that has to live on.
+// withDefects starts a node, and a session of bob's that must not be affected.
 func withDefects(t *testing.T, change ...func(*loginnode.Config)) (n *node, log *defective, alive func(panics string)) {
 	t.Helper()
 	needRoot(t)
@@ -115,7 +115,7 @@ func withDefects(t *testing.T, change ...func(*loginnode.Config)) (n *node, log 
 			t.Errorf("the other session: %q, %v", buf, err)
 		}
 		if got := n.metric("berth_login_panics_total"); got != panics {
-			t.Errorf("%s defects are counted, not %s", got, panics)
+			t.Errorf("%s panics are counted, want %s", got, panics)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestS08DefectWhileAPortIsOpened(t *testing.T) {
 	n.must(l.Close())
 	log.arm("forward")
 	if _, err := c.Listen("tcp", address); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	alive("1")
 	again, err := c.Listen("tcp", address)
@@ -147,7 +147,7 @@ func TestS08DefectWhileASocketIsOpened(t *testing.T) {
 	socket := n.ann().Home + "/s.sock"
 	log.arm("forward")
 	if _, err := c.ListenUnix(socket); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	alive("1")
 	again, err := c.ListenUnix(socket)
@@ -164,7 +164,7 @@ func TestS08DefectWhileAConnectionIsForwarded(t *testing.T) {
 	defer l.Close()
 	log.arm("forward")
 	if _, err := c.Dial("tcp", l.Addr().String()); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	alive("1")
 	far, err := l.Accept()
@@ -182,13 +182,13 @@ func TestS08DefectWhileAConnectionIsForwarded(t *testing.T) {
 	again.Close()
 }
 
-// A defect while the login is recorded: the connection is closed, and no session is opened.
+// A panic while the login is recorded: the connection is closed, and no session is opened.
 func TestS08DefectAtTheLogin(t *testing.T) {
 	n, log, alive := withDefects(t)
 	log.arm("login")
 	if c, err := n.dial(n.ann().Name, n.ann().key); err == nil {
 		if _, err := c.NewSession(); err == nil {
-			t.Error("a session was opened in spite of the defect")
+			t.Error("the request succeeded in spite of the panic")
 		}
 		_ = c.Wait() // the server closes it
 	}
@@ -197,8 +197,8 @@ func TestS08DefectAtTheLogin(t *testing.T) {
 	eventually.Holds(t, "two connections, bob's and this", func() bool { return n.metric("berth_login_connections") == "2" })
 }
 
-// A defect while a session's start is noted: its process is not left behind,
-// and a drain does not wait for it.
+// A panic while the start of a session is recorded: its process is killed, and a drain does not
+// wait for it.
 func TestS08DefectAtTheStartOfASession(t *testing.T) {
 	n, log, alive := withDefects(t)
 	c := n.login(n.ann())
@@ -206,7 +206,7 @@ func TestS08DefectAtTheStartOfASession(t *testing.T) {
 	n.must(err)
 	log.arm("session-start")
 	if err := broken.Run("exec sleep 1000"); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	alive("1")
 	if got := run(t, c, "echo same connection"); got != "same connection" {
@@ -227,13 +227,13 @@ func TestS08DefectAtTheStartOfASessionInAPod(t *testing.T) {
 	n.must(err)
 	log.arm("session-start")
 	if err := broken.Run("exec sleep 1000"); err == nil {
-		t.Error("a session was opened in spite of the defect")
+		t.Error("the request succeeded in spite of the panic")
 	}
 	if got := run(t, c, "echo same connection"); got != "same connection" {
 		t.Errorf("%q", got)
 	}
 	if got := n.metric("berth_login_panics_total"); got != "1" {
-		t.Errorf("%s defects are counted", got)
+		t.Errorf("%s panics are counted, want 1", got)
 	}
 	eventually.Holds(t, "the end of the broken session", func() bool { return n.metric("berth_login_sessions") == "0" })
 }

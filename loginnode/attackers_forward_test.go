@@ -115,11 +115,11 @@ func TestS11ListenersAreOfTheUserAndOnLoopback(t *testing.T) {
 			}
 			if c, err := net.Dial("tcp", net.JoinHostPort(ip.IP.String(), itoa(port))); err == nil {
 				c.Close()
-				t.Errorf("%s: reachable from outside", ip.IP)
+				t.Errorf("the listener is reachable on %s", ip.IP)
 			}
 		}
 	}
-	// Another connection, of the same user even, can neither take nor cancel it.
+	// Another connection, even of the same user, can neither use the port nor cancel the forwarding.
 	type request struct {
 		Host string
 		Port uint32
@@ -132,7 +132,7 @@ func TestS11ListenersAreOfTheUserAndOnLoopback(t *testing.T) {
 		}
 	}
 	if _, err := other.Listen("tcp", "127.0.0.1:80"); err == nil {
-		t.Error("a privileged port")
+		t.Error("a privileged port was opened")
 	}
 	go func() {
 		c, err := l.Accept()
@@ -152,7 +152,7 @@ func TestS11ListenersAreOfTheUserAndOnLoopback(t *testing.T) {
 		t.Errorf("through the listener: %q, %v", got, err)
 	}
 	n.must(l.Close())
-	eventually.Holds(t, "the listener to be gone", func() bool {
+	eventually.Holds(t, "the listener is closed", func() bool {
 		c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", itoa(port)))
 		if err == nil {
 			c.Close()
@@ -162,7 +162,7 @@ func TestS11ListenersAreOfTheUserAndOnLoopback(t *testing.T) {
 	l, err = one.Listen("tcp", "127.0.0.1:0")
 	n.must(err)
 	one.Close()
-	eventually.Holds(t, "the listener to end with its connection", func() bool {
+	eventually.Holds(t, "the listener is closed with its connection", func() bool {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err == nil {
 			c.Close()
@@ -199,7 +199,7 @@ func TestS11UnixSocketsAreOpenedAsTheUser(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := c.ListenUnix(mine); err == nil {
-		t.Error("a socket in the place of one that exists")
+		t.Error("an existing socket was replaced")
 	}
 	for _, path := range []string{"relative", "/tmp/../etc/x", "\x00abstract", "/" + strings.Repeat("x", 200)} {
 		if _, err := c.ListenUnix(path); err == nil {
@@ -207,7 +207,7 @@ func TestS11UnixSocketsAreOpenedAsTheUser(t *testing.T) {
 		}
 	}
 	n.must(l.Close())
-	eventually.Holds(t, "the socket to be removed", func() bool { _, err := os.Lstat(mine); return err != nil })
+	eventually.Holds(t, "the socket is removed", func() bool { _, err := os.Lstat(mine); return err != nil })
 	if !isRoot() {
 		return
 	}
@@ -222,7 +222,7 @@ func TestS11UnixSocketsAreOpenedAsTheUser(t *testing.T) {
 	if _, err := c.Dial("unix", private); err == nil {
 		t.Error("connected to root's socket")
 	}
-	// Nor to what another user has forwarded.
+	// Nor can eve connect to ann's forwarded socket.
 	l, err = c.ListenUnix(mine)
 	n.must(err)
 	defer l.Close()
@@ -235,8 +235,6 @@ func TestS14AgentForwarding(t *testing.T) {
 	n := start(t)
 	c := n.login(n.ann())
 	keys := agent.NewKeyring()
-	key := newKey(t)
-	_ = key
 	n.must(agent.ForwardToAgent(c, keys))
 	s, err := c.NewSession()
 	n.must(err)
@@ -251,7 +249,7 @@ func TestS14AgentForwarding(t *testing.T) {
 		t.Errorf("the agent: %q", lines[3])
 	}
 	socket := strings.Split(text, "\n")[2]
-	eventually.Holds(t, "the socket to be gone", func() bool { _, err := os.Lstat(filepath.Dir(socket)); return os.IsNotExist(err) })
+	eventually.Holds(t, "the socket is removed", func() bool { _, err := os.Lstat(filepath.Dir(socket)); return os.IsNotExist(err) })
 	if got := run(t, c, "echo $SSH_AUTH_SOCK"); got != "" {
 		t.Errorf("another session has %s", got)
 	}
@@ -267,7 +265,7 @@ func TestS14AgentForwarding(t *testing.T) {
 	_, err = fmt.Fscan(pipe, &socket)
 	n.must(err)
 	if _, err := n.login(n.eve()).Dial("unix", socket); err == nil {
-		t.Error("eve speaks to ann's agent")
+		t.Error("eve can connect to ann's agent")
 	}
 	if got := n.output(n.eve(), "cat "+filepath.Dir(socket)+"/* 2>/dev/null; ls "+filepath.Dir(socket)+" 2>/dev/null || echo closed"); got != "closed" {
 		t.Errorf("eve sees %q of ann's agent", got)
@@ -276,7 +274,7 @@ func TestS14AgentForwarding(t *testing.T) {
 	s, err = n.login(n.ann()).NewSession()
 	n.must(err)
 	if err := agent.RequestAgentForwarding(s); err == nil {
-		t.Error("forwarded in spite of no-agent-forwarding")
+		t.Error("no-agent-forwarding does not prevent it")
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
-// manyKeys is OpenSSH's client that offers four keys that do not fit before the
-// one that does, as one whose agent holds several.
+// manyKeys returns OpenSSH's client, which offers four wrong keys before the right one, as a
+// client with several keys in its agent does.
 func (n *node) manyKeys(p *person, right bool, command string) *exec.Cmd {
 	var args []string
 	for _, name := range []string{"other1", "other2", "other3", "other4"} {
@@ -31,15 +31,15 @@ func (n *node) manyKeys(p *person, right bool, command string) *exec.Cmd {
 		"-p", n.port(), p.Name+"@127.0.0.1", command)...)
 }
 
-// noneEarly waits for the end of all connections that have not logged in: that is
-// when they are penalised.
+// noneEarly waits for the end of all connections that have not logged in, because they are
+// penalised when they end.
 func (n *node) noneEarly() {
 	n.t.Helper()
 	eventually.Holds(n.t, "the connections' end", func() bool { return n.metric("berth_login_early_connections") == "0" })
 }
 
-// A client that offers several keys before the right one logs in, again and again:
-// a connection that ends logged in is no failure.
+// A client that offers several keys before the right one can log in any number of times:
+// a connection that has logged in is no failure.
 func TestSeveralKeysBeforeTheRightOneAreNoFailure(t *testing.T) {
 	have(t, "ssh")
 	n := start(t, func(c *loginnode.Config) { c.Penalties = limit.Penalties{} })
@@ -59,7 +59,7 @@ func TestFailedConnectionIsOnePenalty(t *testing.T) {
 	fails := func() {
 		t.Helper()
 		if out, err := n.manyKeys(n.ann(), false, "echo in").CombinedOutput(); err == nil {
-			t.Fatalf("let in without a key: %s", out)
+			t.Fatalf("the login succeeded without a key: %s", out)
 		}
 		n.noneEarly()
 	}
@@ -91,7 +91,7 @@ func TestAttackerBehindSharedAddressLocksNobodyOut(t *testing.T) {
 	in("before")
 	for range 3 {
 		if out, err := n.manyKeys(n.ann(), false, "true").CombinedOutput(); err == nil {
-			t.Fatalf("let in: %s", out)
+			t.Fatalf("the login succeeded: %s", out)
 		}
 	}
 	in("after failures of another one")
@@ -99,7 +99,7 @@ func TestAttackerBehindSharedAddressLocksNobodyOut(t *testing.T) {
 		c := dialRaw(t, n.addr)
 		defer c.Close()
 	}
-	// All of them have arrived before the login does: any 20 that come later would push it out.
+	// All of them must arrive before the login: 20 that arrive later would make the limiter drop it.
 	refused := func(count int) func() bool {
 		return func() bool {
 			r := n.audit.find(t, "refused")
@@ -110,12 +110,12 @@ func TestAttackerBehindSharedAddressLocksNobodyOut(t *testing.T) {
 	if got := n.metric("berth_login_early_connections"); got != "20" {
 		t.Errorf("%s connections are kept", got)
 	}
-	in("beside connections that nobody uses")
+	in("beside silent connections")
 	eventually.Holds(t, "one more to be dropped for it", refused(41))
 }
 
-// Addresses behind which there are many clients are never penalised, even before
-// anybody has logged in from there.
+// Addresses that many clients share are never penalised, even before any client has logged
+// in from there.
 func TestNodeAddressesAreNotPenalised(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		c.Penalties = limit.Penalties{AuthFail: time.Minute}
@@ -123,7 +123,7 @@ func TestNodeAddressesAreNotPenalised(t *testing.T) {
 	})
 	for range 3 {
 		if _, err := n.dial("ann", newKey(t)); err == nil {
-			t.Fatal("let in")
+			t.Fatal("the login succeeded")
 		}
 	}
 	if got := n.output(n.ann(), "echo in"); got != "in" {
@@ -138,7 +138,7 @@ func TestOneUsersLoginsAreThrottled(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.LoginRate = limit.Rate{PerSecond: 0.05, Burst: 5} })
 	for range 20 {
 		if _, err := n.dial("ann", &forger{Signer: n.ann().key, real: n.eve().key}); err == nil {
-			t.Fatal("a key was not proven")
+			t.Fatal("a login with an unproven key succeeded")
 		}
 	}
 	for i := range 5 {
@@ -161,7 +161,7 @@ func TestOneUsersLoginsAreThrottled(t *testing.T) {
 	}
 }
 
-// So are the sessions that a user starts on one connection.
+// The sessions that a user starts on one connection are throttled, too.
 func TestOneUsersSessionsAreThrottled(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.SessionRate = limit.Rate{PerSecond: 0.05, Burst: 3} })
 	c := n.login(n.ann())

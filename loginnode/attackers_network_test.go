@@ -25,7 +25,7 @@ func TestS19UnknownUserLooksLikeKnownUser(t *testing.T) {
 	refusal := func(name string) string {
 		_, err := n.dial(name, newKey(t))
 		if err == nil {
-			t.Fatalf("%s was let in", name)
+			t.Fatalf("%s could log in", name)
 		}
 		return err.Error()
 	}
@@ -63,10 +63,10 @@ func TestS17OnlyProxiesAreBelieved(t *testing.T) {
 	for _, header := range []string{"", "PROXY nonsense\r\n", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x01x"} {
 		if c, err := via(header); err == nil {
 			c.Close()
-			t.Errorf("header %q from a proxy: let in", header)
+			t.Errorf("header %q from a proxy: the login succeeded", header)
 		}
 	}
-	// From everybody else it is no more than a bad greeting, proxies or none.
+	// From any other address it is only a malformed greeting, whether or not proxies are configured.
 	for _, proxies := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}} {
 		n = start(t, func(c *loginnode.Config) { c.ProxyFrom = proxies })
 		notBelieved(t, via)
@@ -116,7 +116,7 @@ func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
 	if len(closed) != 100 {
 		t.Errorf("%d of 100 were closed", len(closed))
 	}
-	eventually.Holds(t, "50 to be refused at once", func() bool {
+	eventually.Holds(t, "50 are refused at once", func() bool {
 		refused := n.audit.find(t, "refused")
 		return len(refused) == 50 && refused[0].Reason == "startups"
 	})
@@ -131,12 +131,12 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 	})
 	for range 2 {
 		if _, err := n.dial("ann", newKey(t)); err == nil {
-			t.Fatal("let in")
+			t.Fatal("the login succeeded")
 		}
 	}
 	n.noneEarly()
 	if _, err := n.dial("ann", n.ann().key); err == nil {
-		t.Error("let in during a penalty")
+		t.Error("the login succeeded during a penalty")
 	}
 	eventually.Holds(t, "the audit record", func() bool {
 		r := n.audit.find(t, "refused")
@@ -157,18 +157,18 @@ func TestDefectBeforeTheLoginIsAPenalty(t *testing.T) {
 		})
 	})
 	if _, err := n.dial("defect", n.ann().key); err == nil {
-		t.Fatal("let in")
+		t.Fatal("the login succeeded")
 	}
 	n.noneEarly()
 	if _, err := n.dial("ann", n.ann().key); err == nil {
-		t.Error("the address does not wait")
+		t.Error("the address is not penalised")
 	}
 	eventually.Holds(t, "the audit record", func() bool {
 		r := n.audit.find(t, "refused")
 		return len(r) == 1 && r[0].Reason == "penalty"
 	})
 	if n.metric("berth_login_panics_total") != "1" {
-		t.Error("the defect is not counted")
+		t.Error("the panic is not counted")
 	}
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	conn, err := d.Dial("tcp", n.addr)
@@ -182,8 +182,8 @@ func TestDefectBeforeTheLoginIsAPenalty(t *testing.T) {
 	}
 }
 
-// Many clients that never log in, in every way: another user can log in all the time,
-// all of them are disconnected, and nothing of them remains.
+// Many clients do not log in, in several ways: another user can log in all the time, all of
+// the clients are disconnected, and no resources remain in use.
 func TestS06AttackBeforeTheLogin(t *testing.T) {
 	peers := 200
 	if os.Getenv("BERTH_TEST_FULL") != "" {
@@ -233,16 +233,16 @@ func TestS06AttackBeforeTheLogin(t *testing.T) {
 		}
 		break
 	}
-	eventually.Holds(t, "the files of the peers to be closed", func() bool { return openFiles(t) <= files+20 })
+	eventually.Holds(t, "the connections of the peers are closed", func() bool { return openFiles(t) <= files+20 })
 	if n.metric("berth_login_early_connections") != "0" {
-		t.Error("places are still taken")
+		t.Error("connections that have not logged in are still counted")
 	}
 	t.Logf("%d logins meanwhile, the slowest in %v", count, slowest)
 	took()
 }
 
-// pester keeps a connection without logging in: silent, a greeting only, half a
-// key exchange, or a byte now and then.
+// pester keeps a connection open without logging in: it sends nothing, only a greeting, half
+// of a key exchange, or a byte every 200 ms.
 func pester(conn net.Conn, how int) {
 	switch how {
 	case 1:

@@ -59,19 +59,19 @@ time.sleep(1000)
 		t.Errorf("another's connection: %q", got)
 	}
 	other.Close()
-	eventually.Holds(t, "the end of the stuck connection and its session", func() bool {
+	eventually.Holds(t, "the stuck connection and its session end", func() bool {
 		return n.metric("berth_login_sessions") == "0" && n.metric("berth_login_connections") == "0"
 	})
 }
 
-// A name or a greeting of any size before the login costs neither memory nor
-// the disk that the audit log is on.
+// A name or a greeting of any size before the login fills neither the memory nor the disk of
+// the audit log.
 func TestS06HugeTextsBeforeTheLogin(t *testing.T) {
 	n := start(t)
 	huge := strings.Repeat("x\x1b[2J", 30<<10)
 	for range 3 {
 		if _, err := n.dial(huge, n.ann().key); err == nil {
-			t.Fatal("let in")
+			t.Fatal("the login succeeded")
 		}
 	}
 	for _, r := range n.audit.find(t, "login-failed") {
@@ -84,7 +84,7 @@ func TestS06HugeTextsBeforeTheLogin(t *testing.T) {
 		_ = conn.SetDeadline(time.Now().Add(deadline))
 		_, _ = io.WriteString(conn, greeting)
 		if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
-			t.Errorf("%.10q... is waited for", greeting)
+			t.Errorf("%.10q...: the server keeps the connection open", greeting)
 		}
 		conn.Close()
 	}
@@ -92,6 +92,6 @@ func TestS06HugeTextsBeforeTheLogin(t *testing.T) {
 		t.Error(got)
 	}
 	if n.metric("berth_login_panics_total") != "0" {
-		t.Error("a defect")
+		t.Error("the server has panicked")
 	}
 }

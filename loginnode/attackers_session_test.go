@@ -30,7 +30,7 @@ func dialRaw(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// str is a string on the wire with a length that may be a lie.
+// str returns a string in the wire format, with a length that may be wrong.
 func str(length uint32, s string) string {
 	return string(binary.BigEndian.AppendUint32(nil, length)) + s
 }
@@ -124,7 +124,7 @@ func TestS07ManyChannels(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	kept[1].Close()
-	eventually.Holds(t, "a free place", func() bool {
+	eventually.Holds(t, "a session can be opened again", func() bool {
 		s, err := c.NewSession()
 		if err == nil {
 			s.Close()
@@ -230,7 +230,7 @@ func TestWindowChangeBeforeTheShellDoesNotBlock(t *testing.T) {
 	}
 }
 
-// A window without a size, which clients without one send, and one larger than a
+// A window without a size, which clients without a terminal send, and one larger than a
 // terminal can be: the session continues, and the next size is applied.
 func TestWindowsOfNoSizeAndOfAny(t *testing.T) {
 	n := start(t)

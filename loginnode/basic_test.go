@@ -29,7 +29,7 @@ func TestExecRunsAsTheUser(t *testing.T) {
 	}
 }
 
-// A server under nohup ignores SIGHUP; the programs that it starts must not.
+// A server that is started by nohup ignores SIGHUP; the programs that it starts do not.
 func TestSessionsIgnoreNoSignal(t *testing.T) {
 	n := start(t)
 	signal.Ignore(syscall.SIGHUP, syscall.SIGTTOU)

@@ -25,7 +25,7 @@ import (
 
 const sshd = "/usr/sbin/sshd"
 
-// walker is a user that the system has, so that sshd can serve the same one.
+// walker is a user of the system, so that sshd can serve the same user.
 type walker struct {
 	*node
 	name, uid, home, sshdPort string
@@ -136,19 +136,19 @@ func (w *walker) walk(t *testing.T, script, port string) string {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	w.endAll(t)
 	return strings.NewReplacer(d, "DIRECTORY", w.home, "HOME", w.name, "USER", "port "+port, "port PORT", ":"+port, ":PORT", "\r", "").
-		Replace("--- output\n" + out.String() + "--- complaints\n" + errs.String())
+		Replace("--- output\n" + out.String() + "--- errors\n" + errs.String())
 }
 
 // endAll kills the remaining processes of the user, which could still write to the
 // home, like a shell without a terminal.
 func (w *walker) endAll(t *testing.T) {
 	t.Helper()
-	eventually.Holds(t, "the user's processes to end", func() bool {
+	eventually.Holds(t, "the user's processes end", func() bool {
 		all, err := filepath.Glob("/proc/[0-9]*/status")
 		w.must(err)
 		left := 0
 		for _, f := range all {
-			status, _ := os.ReadFile(f) // gone meanwhile
+			status, _ := os.ReadFile(f) // it may have ended
 			if text := string(status); !strings.Contains(text, "\nUid:\t"+w.uid+"\t") || strings.Contains(text, "\nState:\tZ") {
 				continue
 			}

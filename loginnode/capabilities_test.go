@@ -31,8 +31,8 @@ func chartCapabilities(t *testing.T) []string {
 	return strings.Split(string(m[1]), ", ")
 }
 
-// The login node does everything with the capabilities of the chart's pod, and
-// something is missing without any one of them.
+// All functions of the login node work with the capabilities of the chart's pod, and without any
+// one of them at least one function fails.
 func TestCapabilitiesOfThePodAreExact(t *testing.T) {
 	needRoot(t)
 	have(t, "setpriv", "ssh", "sftp")
@@ -52,12 +52,12 @@ func TestCapabilitiesOfThePodAreExact(t *testing.T) {
 	}
 	text := strings.Join(all[:len(all)-1], ", ") + " and " + all[len(all)-1]
 	if !strings.Contains(string(doc), text) {
-		t.Errorf("docs/login-node.md does not say %q", text)
+		t.Errorf("docs/login-node.md does not contain %q", text)
 	}
 }
 
-// withCapabilities starts the program with those capabilities alone and returns
-// what does not work.
+// withCapabilities starts the program with only those capabilities and returns the functions
+// that fail.
 func withCapabilities(t *testing.T, caps []string) (failed []string) {
 	n := start(t) // for its users and keys
 	ann := n.ann()
@@ -66,7 +66,7 @@ func withCapabilities(t *testing.T, caps []string) (failed []string) {
 	data, err := os.ReadFile(host)
 	n.must(err)
 	n.must(os.WriteFile(filepath.Join(n.dir, "hostkeys", "key"), data, 0o600))
-	// bob has no home yet; his key is not in it.
+	// bob's home does not exist yet, so his key is elsewhere.
 	n.must(os.RemoveAll(n.bob().Home))
 	keys := filepath.Join(n.dir, "keys-bob")
 	public, err := os.ReadFile(n.bob().keyFile + ".pub")
@@ -120,7 +120,7 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 	}
 	try("a command", n.ssh(ann, "id -u; id -G; cat ~/.ssh/authorized_keys | wc -l"), itoa(ann.UID)+"\n"+itoa(ann.GID)+" "+itoa(firstUID+100)+"\n1\n")
 	try("a terminal", n.ssh(ann, "-tt", "stat -c %U.%u.%a $(tty)"), "."+itoa(ann.UID)+".620")
-	try("a home that is made", n.ssh(n.bob(), "stat -c %u . && touch file && ls"), itoa(n.bob().UID)+"\nfile")
+	try("a home that is created", n.ssh(n.bob(), "stat -c %u . && touch file && ls"), itoa(n.bob().UID)+"\nfile")
 	batch := filepath.Join(n.dir, "batch")
 	n.must(os.WriteFile(batch, []byte("put "+config+" copy\nchmod 600 copy\nrm copy\n"), 0o644))
 	try("sftp", n.tool("sftp", ann, "-b", batch, "-P", n.port(), ann.Name+"@127.0.0.1"), "")
@@ -129,12 +129,12 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 		failed = append(failed, "an agent: its socket is of "+owner)
 	}
 	if !hangup(t, n) {
-		failed = append(failed, "a signal to a command whose client has vanished")
+		failed = append(failed, "a signal to a command whose client has disconnected")
 	}
 	return failed
 }
 
-// agentOwner returns the uid of a forwarded agent's socket, or what went wrong.
+// agentOwner returns the uid of a forwarded agent's socket, or an error message.
 func agentOwner(n *node) string {
 	c, err := n.dial("ann", n.ann().key)
 	if err != nil {
@@ -158,7 +158,7 @@ func agentOwner(n *node) string {
 	return strings.TrimSpace(string(out))
 }
 
-// hangup reports whether a command receives a signal when its client vanishes.
+// hangup reports whether a command receives a signal when its client disconnects.
 func hangup(t *testing.T, n *node) bool {
 	c, err := n.dial("ann", n.ann().key)
 	if err != nil {
@@ -179,12 +179,12 @@ func hangup(t *testing.T, n *node) bool {
 		return false
 	}
 	defer func() { _ = syscall.Kill(-pid, syscall.SIGKILL) }()
-	c.Close() // no goodbye
+	c.Close() // without a disconnect message
 	eventually.Holds(t, "the connection's end", func() bool {
 		data, err := os.ReadFile(filepath.Join(n.dir, "audit"))
 		return err == nil && strings.HasSuffix(string(data), "}\n") && lastLogout(string(data))
 	})
-	for range 50 { // without the capability it never happens
+	for range 50 { // without the capability it never ends
 		if syscall.Kill(pid, 0) == syscall.ESRCH {
 			return true
 		}

@@ -26,7 +26,7 @@ func cgroupParent(t *testing.T) string {
 		}
 		parent := filepath.Join(root, "berth-test-"+itoa(os.Getpid()))
 		if err := os.Mkdir(parent, 0o755); err != nil {
-			t.Skipf("no cgroup can be made: %v", err)
+			t.Skipf("no cgroup can be created: %v", err)
 		}
 		t.Cleanup(func() { _ = os.Remove(parent) })
 		return parent
@@ -54,12 +54,12 @@ func TestSessionsRunInTheUsersCgroup(t *testing.T) {
 			t.Errorf("%s runs in %q", p.Name, out)
 		}
 	}
-	eventually.Holds(t, "the empty cgroups go", func() bool {
+	eventually.Holds(t, "the empty cgroups are removed", func() bool {
 		left, err := filepath.Glob(filepath.Join(parent, "user-*"))
 		return err == nil && len(left) == 0
 	})
 	if missing != nil {
-		t.Logf("that limits hold was not tried: %v", missing)
+		t.Logf("the limits were not tested: %v", missing)
 		return
 	}
 	if out := n.output(n.ann(), "(for i in $(seq 20); do sleep 5 & done; wait) 2>&1; true"); !strings.Contains(out, "fork") {
@@ -102,7 +102,7 @@ func TestDelegatedCgroupIsPrepared(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(data)) != pid {
 		t.Errorf("moved: %q, %v", data, err)
 	}
-	// A child of a group with processes of its own would take none.
+	// A child of a group that contains processes could not contain any.
 	_, done, err := groups.Place(&auth.User{Name: "ann", UID: 7})
 	must(err)
 	must(os.WriteFile(filepath.Join(parent, "user-7", "cgroup.procs"), []byte(pid), 0o600))
@@ -110,10 +110,10 @@ func TestDelegatedCgroupIsPrepared(t *testing.T) {
 	done()
 	left, _ := filepath.Glob(filepath.Join(parent, "*-*"))
 	if on, err := os.ReadFile(filepath.Join(parent, "cgroup.subtree_control")); err != nil || strings.TrimSpace(string(on)) != "pids" || len(left) != 0 {
-		t.Errorf("handed on: %q, %v; left: %v", on, err, left)
+		t.Errorf("controllers of the children: %q, %v; left: %v", on, err, left)
 	}
 	bad := &session.Cgroups{Parent: parent, PIDs: "many"}
 	if err := bad.Ready(); err == nil || !strings.Contains(err.Error(), "many") {
-		t.Errorf("nonsense is taken: %v", err)
+		t.Errorf("an invalid limit is accepted: %v", err)
 	}
 }

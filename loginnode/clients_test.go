@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// script runs a real client and returns its output.
+// output2 runs a client program and returns its output.
 func (n *node) output2(cmd *exec.Cmd) string {
 	n.t.Helper()
 	var errs bytes.Buffer
@@ -110,7 +110,7 @@ func TestS05Algorithms(t *testing.T) {
 	n := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	// Its exit code is about warnings too.
+	// Its exit code depends on warnings, too.
 	out, _ := exec.CommandContext(ctx, "ssh-audit", "-n", "-b", "-p", n.port(), "127.0.0.1").CombinedOutput()
 	text := string(out)
 	if !strings.Contains(text, "curve25519-sha256") || !strings.Contains(text, "aes128-gcm") {
@@ -149,7 +149,7 @@ func TestControlMaster(t *testing.T) {
 	master := n.ssh(n.ann(), "-M", "-S", ctl, "-N")
 	n.must(master.Start())
 	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
-	eventually.Holds(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
+	eventually.Holds(t, "the master connection exists", func() bool { _, err := os.Stat(ctl); return err == nil })
 	const sessions = 64
 	var all sync.WaitGroup
 	for i := range sessions {
@@ -177,7 +177,7 @@ func TestSessionBeyondTheLimitGetsANewConnection(t *testing.T) {
 	master := n.ssh(n.ann(), "-M", "-S", ctl, "-N")
 	n.must(master.Start())
 	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
-	eventually.Holds(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
+	eventually.Holds(t, "the master connection exists", func() bool { _, err := os.Stat(ctl); return err == nil })
 	for i := range 64 {
 		cmd := n.ssh(n.ann(), "-S", ctl, "echo "+itoa(i)+"; exec cat")
 		in, err := cmd.StdinPipe()
@@ -280,7 +280,7 @@ while [ ! -e port ]; do sleep 0.1; done; echo listeningOn=$(cat port)==; cat pid
 	}
 	in.Close()
 	n.must(cmd.Wait())
-	if got := n.output(n.ann(), "kill -0 "+itoa(pid)+" && echo lives on"); got != "lives on" {
+	if got := n.output(n.ann(), "kill -0 "+itoa(pid)+" && echo alive"); got != "alive" {
 		t.Errorf("the background server: %q", got)
 	}
 }

@@ -105,7 +105,7 @@ func TestS13CopyingFiles(t *testing.T) {
 				if !isRoot() {
 					return
 				}
-				n.nothingOfOthers(t)
+				n.checkRights(t)
 				cmd = n.tool("sftp", ann, "-b", "-", "-P", n.port(), "ann@127.0.0.1")
 				cmd.Stdin = strings.NewReader("get ../bob/.ssh/authorized_keys " + back + "3\n")
 				if out, err := cmd.CombinedOutput(); err == nil {
@@ -122,10 +122,10 @@ func TestS13CopyingFiles(t *testing.T) {
 	}
 }
 
-// nothingOfOthers checks that the process of sftp has only the permissions of the user:
+// checkRights checks that the process of sftp has only the permissions of the user:
 // it cannot write where the user may not, nor create a set-uid program of another user
 // or a device.
-func (n *node) nothingOfOthers(t *testing.T) {
+func (n *node) checkRights(t *testing.T) {
 	t.Helper()
 	ann := n.ann()
 	client, err := sftp.NewClient(n.login(ann))
@@ -151,7 +151,7 @@ func (n *node) nothingOfOthers(t *testing.T) {
 		}
 	}
 	if err := client.Chown("key", 0, 0); err == nil {
-		t.Error("a file was given away")
+		t.Error("the owner of a file was changed")
 	}
 	f, err := client.Create("program")
 	n.must(err)
@@ -159,7 +159,7 @@ func (n *node) nothingOfOthers(t *testing.T) {
 	n.must(client.Chmod("program", os.ModeSetuid|0o755))
 	n.owner(filepath.Join(ann.Home, "program"), ann)
 	if _, err := client.Open("/dev/mem"); err == nil {
-		t.Error("/dev/mem is open")
+		t.Error("/dev/mem can be opened")
 	}
 }
 

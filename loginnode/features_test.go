@@ -35,7 +35,7 @@ func TestTableOfFeaturesNamesRealTests(t *testing.T) {
 	}
 	_, table, found := strings.Cut(string(page), "| feature | here | tests |")
 	if !found {
-		t.Fatal("the table is gone")
+		t.Fatal("the page has no table of features")
 	}
 	named, checks := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(table) {
@@ -64,7 +64,7 @@ func TestTableOfFeaturesNamesRealTests(t *testing.T) {
 	for name := range tests {
 		if strings.HasPrefix(name, "TestS0") || strings.HasPrefix(name, "TestS1") {
 			if !named[name] {
-				t.Errorf("%s stands in no row", name)
+				t.Errorf("%s is in no row", name)
 			}
 		}
 	}

@@ -181,7 +181,7 @@ func TestCertAuthorityLine(t *testing.T) {
 		}
 		if c, err := n.dial("ann", certificate(t, ca, key, func(c *ssh.Certificate) { c.ValidPrincipals = nil })); err == nil {
 			c.Close()
-			t.Errorf("%q: let in without principals", options)
+			t.Errorf("%q: the login succeeded without principals", options)
 		}
 	}
 }

@@ -46,20 +46,20 @@ users: [{files: {passwd: %[2]s/passwd, group: %[2]s/group}}]
 	eventually.Holds(t, "the program listens", func() bool { return strings.Contains(log.String(), "listening") })
 	n.addr, n.host = addr, hostKey
 
-	quiet := slowest(n, bob)
+	before := slowest(n, bob)
 	bomb, err := n.dial(ann.Name, ann.key)
 	n.must(err)
 	defer bomb.Close()
 	s, err := bomb.NewSession()
 	n.must(err)
 	n.must(s.Start("bomb() { bomb | bomb & }; bomb; sleep 300"))
-	// More than a session of its own, and it stands at the limit.
-	eventually.Holds(t, "the bomb to fill its user's share", func() bool { return processesOf(group, ann.UID) >= bombLimit*3/4 })
-	loud := slowest(n, bob)
+	// A session alone has few processes.
+	eventually.Holds(t, "the bomb has reached its user's limit", func() bool { return processesOf(group, ann.UID) >= bombLimit*3/4 })
+	during := slowest(n, bob)
 	if got := processesOf(group, ann.UID); got > bombLimit {
 		t.Errorf("%d processes of a user who may have %d", got, bombLimit)
 	}
-	t.Logf("the slowest of ten logins with a command of another user: %v, beside the bomb: %v", quiet, loud)
+	t.Logf("the slowest of ten logins with a command of another user: %v, beside the bomb: %v", before, during)
 }
 
 // bombLimit is the limit of processes in the test.
@@ -81,7 +81,7 @@ func boundedGroup(t *testing.T, most int) string {
 		}
 		_ = os.Remove(dir)
 	}
-	t.Skip("needs a cgroup with a limit of processes, so that the bomb is bounded whatever happens")
+	t.Skip("needs a cgroup with a limit of processes, so that the bomb is limited in any case")
 	return ""
 }
 
@@ -111,7 +111,7 @@ func processesOf(group string, uid int) (count int) {
 func emptyGroup(t *testing.T, group string) {
 	t.Helper()
 	_ = os.WriteFile(filepath.Join(group, "pids.max"), []byte("0"), 0o644)
-	eventually.Holds(t, "the bomb to end", func() bool {
+	eventually.Holds(t, "the bomb ends", func() bool {
 		all := members(group)
 		for _, pid := range all {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

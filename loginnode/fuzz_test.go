@@ -21,8 +21,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
-// fuzzed is a server that no bytes have come to yet, with a connection of a
-// user's that has logged in.
+// fuzzed returns a server that has received no bytes, with a connection of a user who has
+// logged in.
 func fuzzed(t testing.TB) (*Server, *conn) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -63,7 +63,7 @@ func FuzzProve(f *testing.F) {
 		}
 		if !ok {
 			if len(answer) > 0 {
-				t.Errorf("%d bytes without a yes", len(answer))
+				t.Errorf("refused with %d bytes", len(answer))
 			}
 			return
 		}
@@ -122,22 +122,22 @@ func FuzzRelayed(f *testing.F) {
 	f.Add("subsystem", []byte("\x00\x00\x00\x03a\"b"), "exit-status", []byte("\xff"))
 	f.Add("pty-req", []byte("\xff\xff\xff\xff"), "exit-signal", []byte("\xff\xff\xff\xff"))
 	kinds := []string{"", "shell", "exec", "sftp", "subsystem"}
-	f.Fuzz(func(t *testing.T, kind string, payload []byte, answer string, told []byte) {
+	f.Fuzz(func(t *testing.T, kind string, payload []byte, answer string, status []byte) {
 		s, c := fuzzed(t)
 		r := &relayedSession{conn: c}
 		r.clientRequest(&ssh.Request{Type: kind, Payload: payload})
-		r.podRequest(&ssh.Request{Type: answer, Payload: told})
+		r.podRequest(&ssh.Request{Type: answer, Payload: status})
 		r.ended()
 		if !slices.Contains(kinds, r.kind) {
 			t.Errorf("a session of the kind %q", r.kind)
 		}
 		if len(s.activeSessions) > 0 {
-			t.Error("a session that has ended lives on")
+			t.Error("a session that has ended is still active")
 		}
 	})
 }
 
-// Where a client may go by way of a node: to the node itself, in the job.
+// By way of a node a client can connect only to the node itself, in the job.
 func FuzzReach(f *testing.F) {
 	at := netip.MustParseAddr("192.0.2.7")
 	f.Add("localhost", uint32(80), true)
@@ -163,7 +163,7 @@ func FuzzReach(f *testing.F) {
 		stream, other, err := c.reach(t.Context(), host, port)
 		switch {
 		case stream != nil:
-			t.Error("a stream to nowhere")
+			t.Error("there is a stream")
 		case itself && (other != at.String() || err != nil):
 			t.Errorf("%q: %q, %v", host, other, err)
 		case !itself && other != "":

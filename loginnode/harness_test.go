@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -31,8 +32,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// deadline is how long a test waits for an expected event.
-const deadline = 60 * time.Second
+// deadline is the timeout of a client. It is far longer than any client takes on a busy machine.
+const deadline = eventually.Timeout
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == session.ChildCommand {
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == asProgram {
 		os.Exit(daemon.Main(os.Args[2:], os.Stdout, os.Stderr, daemon.Peers{}))
 	}
-	// As the login node does: what nohup has this program ignore, sessions would too.
+	// As the login node does: its sessions would ignore the signals that it ignores under nohup.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -57,8 +58,8 @@ func TestMain(m *testing.M) {
 // asProgram is the first argument that makes the tests' program the login node.
 const asProgram = "as-loginnode"
 
-// firstUID is the first of the uids of this run's users: two runs on one
-// machine do not meet.
+// firstUID is the first of the uids of this run's users: two runs on one machine use
+// different ones.
 var firstUID = 61000 + os.Getpid()%1000*4
 
 // runTests removes what nameUsers created.
@@ -76,8 +77,8 @@ var (
 	named    []string
 )
 
-// nameUsers gives the users of the nodes names on this machine, for scp and
-// sftp-server will not work for a uid without one.
+// nameUsers gives the users of the nodes names on this machine, because scp and
+// sftp-server do not work for a uid without one.
 func nameUsers() {
 	for uid := firstUID; isRoot() && uid < firstUID+3; uid++ {
 		name := "lnt" + itoa(uid)
@@ -201,7 +202,7 @@ func (n *node) addUsers() {
 		p.key, p.keyFile = n.writeKey(name)
 		n.must(os.WriteFile(filepath.Join(home, ".ssh", "authorized_keys"), ssh.MarshalAuthorizedKey(p.key.PublicKey()), 0o600))
 		if isRoot() {
-			for _, f := range []string{home + "/.ssh/authorized_keys", home + "/.ssh", home} { // needs no right to get through
+			for _, f := range []string{home + "/.ssh/authorized_keys", home + "/.ssh", home} { // in an order that needs no permission for the user's directories
 				n.must(os.Chown(f, u.UID, u.GID))
 			}
 		}
@@ -297,7 +298,7 @@ func run(t testing.TB, c *ssh.Client, command string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// have skips the test unless a program is there.
+// have skips the test unless the programs are installed.
 func have(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range programs {

@@ -41,16 +41,16 @@ func TestHostKeysRotate(t *testing.T) {
 			"-o", "StrictHostKeyChecking=yes", "-o", "UserKnownHostsFile="+known, "-o", "GlobalKnownHostsFile=/dev/null",
 			"-o", "HostKeyAlias=login", "-o", "UpdateHostKeys=yes", "-p", n.port(), "ann@127.0.0.1", command)
 	}
-	stays := enter(n, "cat")
-	in, err := stays.StdinPipe()
+	session := enter(n, "cat")
+	in, err := session.StdinPipe()
 	n.must(err)
-	n.must(stays.Start())
+	n.must(session.Start())
 	eventually.Holds(t, "the new keys are known", func() bool {
 		data, err := os.ReadFile(known)
 		return err == nil && strings.Contains(string(data), line(next)) && strings.Contains(string(data), line(modern))
 	})
 	n.must(in.Close())
-	n.must(stays.Wait())
+	n.must(session.Wait())
 
 	tomorrow := start(t, func(c *loginnode.Config) { c.HostKeys = []ssh.Signer{next} })
 	combined(t, enter(tomorrow, "true"))
@@ -60,14 +60,14 @@ func TestHostKeysRotate(t *testing.T) {
 	}
 }
 
-// Nothing else is signed for anybody.
+// The server signs for no other keys.
 func TestOnlyOwnHostKeysAreProven(t *testing.T) {
 	n := start(t)
 	c := n.login(n.ann())
 	blob := func(k ssh.PublicKey) string { b := k.Marshal(); return str(uint32(len(b)), string(b)) }
 	own, foreign := blob(n.host.PublicKey()), blob(n.ann().key.PublicKey())
 	for name, payload := range map[string]string{
-		"nothing": "", "a user's key": foreign, "one's own and another": own + foreign, "too many": strings.Repeat(own, 3),
+		"nothing": "", "a user's key": foreign, "its own and another": own + foreign, "too many": strings.Repeat(own, 3),
 		"cut off": own[:20], "no key": str(4, "junk"),
 	} {
 		if ok, answer, err := c.SendRequest("hostkeys-prove-00@openssh.com", true, []byte(payload)); ok || err != nil || len(answer) > 0 {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// first is a client's first line and message.
+// first returns a client's first line and message.
 func first(in, out string) []byte {
 	message := ssh.Marshal(keyExchangeInit{CiphersIn: strings.Split(in, ","), CiphersOut: strings.Split(out, ",")})
 	packet := binary.BigEndian.AppendUint32([]byte("SSH-2.0-x\r\n"), uint32(1+len(message)+4))
@@ -51,7 +51,7 @@ func FuzzFirstMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		message, more := firstMessage(text)
 		if more && message != nil {
-			t.Error("a message that is not complete")
+			t.Error("an incomplete message is returned")
 		}
 		if more && len(text) > maxVersionLine+4+maxKexInit {
 			t.Errorf("%d bytes are not enough", len(text))

@@ -21,8 +21,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// network is a network of its own in which a user's job runs, with a server on
-// its loopback: what listens on the login node's is not there.
+// network starts a process in a network namespace of its own, as a user's job has, with a server
+// on its loopback. Listeners on the login node's loopback are not reachable from there.
 func network(t *testing.T, n *node, p *person) (pid string) {
 	t.Helper()
 	needRoot(t)
@@ -35,13 +35,13 @@ func network(t *testing.T, n *node, p *person) (pid string) {
 	s.Stderr = &errs
 	n.must(s.Start(`exec unshare -Urn sh -c 'ip link set lo up && echo $$ && echo "of ` + p.Name + `" > served && exec python3 -m http.server --bind 127.0.0.1 8888 >/dev/null 2>&1'`))
 	if _, err := fmt.Fscan(out, &pid); err != nil {
-		t.Skipf("this machine gives users no network of their own: %s", errs.String())
+		t.Skipf("users cannot create network namespaces on this machine: %s", errs.String())
 	}
 	return pid
 }
 
-// connector is a command line that connects into a job: this program, where users can
-// run it.
+// connector returns a command line that connects into a job: a copy of this program that users can
+// run.
 func connector(t *testing.T, c *loginnode.Config) string {
 	t.Helper()
 	program := filepath.Join(filepath.Dir(c.RunDir), "connect")
@@ -92,7 +92,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 	defer within.Close()
 	for _, host := range []string{"localhost", "127.0.0.1", "LOCALHOST", "::1"} {
 		if _, err := within.Dial("tcp", net.JoinHostPort(host, port)); err == nil || !strings.Contains(err.Error(), "Connection refused") {
-			t.Errorf("%s: a port of the login node's: %v", host, err)
+			t.Errorf("%s: a port of the login node: %v", host, err)
 		}
 	}
 	for _, to := range []string{"127.0.0.2:8888", "c2:8888", "169.254.169.254:80", n.addr} {
@@ -101,7 +101,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 			to = "127.0.0.1:" + p
 		}
 		if _, err := within.Dial("tcp", to); err == nil {
-			t.Errorf("%s: let through", to)
+			t.Errorf("%s: connected", to)
 		}
 	}
 	if out, err := n.jump(n.ann(), "ssh", "-W", "localhost:8888", "c2").CombinedOutput(); err == nil || !strings.Contains(string(out), "no active jobs") {
@@ -151,6 +151,6 @@ func TestNodesThroughAPod(t *testing.T) {
 	}
 	l.Close()
 	if _, err := c.Dial("tcp", "localhost:"+port); err == nil || !strings.Contains(err.Error(), "Connection refused") {
-		t.Errorf("a port on which nobody listens: %v", err)
+		t.Errorf("a port without a listener: %v", err)
 	}
 }

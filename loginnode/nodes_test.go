@@ -133,16 +133,16 @@ func sameFile(t *testing.T, a, b string) {
 	}
 }
 
-// Without a job there the answer is pam_slurm_adopt's, and nothing runs.
+// Without a job on the node the message is pam_slurm_adopt's, and no session starts.
 func TestNodeWithoutJobIsClosed(t *testing.T) {
 	have(t, "ssh")
 	n := withNodes(t)
 	out, err := n.jump(n.ann(), "ssh", "c2", "echo let in").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "Access denied by Berth: you have no active jobs on this node") || strings.Contains(string(out), "let in") {
+	if err == nil || !strings.Contains(string(out), "Access denied by Berth: you have no active jobs on this node") || strings.Contains(string(out), "the login succeeded") {
 		t.Errorf("%v: %s", err, out)
 	}
 	if len(n.audit.find(t, "session-start")) != 0 {
-		t.Error("a session began")
+		t.Error("a session has started")
 	}
 	c := n.login(n.ann())
 	for _, to := range []string{"c2:8080", "c2:2222"} {
@@ -154,7 +154,7 @@ func TestNodeWithoutJobIsClosed(t *testing.T) {
 		return
 	}
 	out, err = n.jump(n.bob(), "ssh", "c1", "echo let in").CombinedOutput()
-	if err == nil || strings.Contains(string(out), "let in") {
+	if err == nil || strings.Contains(string(out), "the login succeeded") {
 		t.Errorf("on the node of ann's job: %v: %s", err, out)
 	}
 }
@@ -199,13 +199,13 @@ func TestConnectionToNodeIsOfTheUserOnly(t *testing.T) {
 	for _, options := range []string{"restrict ", `permitopen="c1:80" `, "no-port-forwarding "} {
 		n.authorize(n.ann(), options+key)
 		if _, err := n.login(n.ann()).Dial("tcp", "c1:22"); err == nil {
-			t.Errorf("%s: let through", options)
+			t.Errorf("%s: connected", options)
 		}
 	}
 }
 
-// What listens on the node is reached where the job is; nothing listens on the
-// login node for a node, and neither agents nor sockets are mixed up.
+// A client can connect to listeners on the node of its job. It cannot listen on the login node
+// by way of a node, nor forward sockets.
 func TestForwardingToANode(t *testing.T) {
 	n := withNodes(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -238,10 +238,10 @@ func TestForwardingToANode(t *testing.T) {
 		}
 	}
 	if _, err := within.Dial("tcp", "192.0.2.1:80"); err == nil {
-		t.Error("elsewhere from a node: let through")
+		t.Error("elsewhere from a node: connected")
 	}
 	if _, err := within.Dial("unix", filepath.Join(n.dir, "s")); err == nil {
-		t.Error("a socket: let through")
+		t.Error("a socket: connected")
 	}
 	if l, err := within.Listen("tcp", "127.0.0.1:0"); err == nil {
 		l.Close()

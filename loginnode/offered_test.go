@@ -78,17 +78,17 @@ func TestS05SignaturesOfUsers(t *testing.T) {
 	}
 	m := regexp.MustCompile(`server-sig-algs=<(.*)>`).FindSubmatch(out)
 	if m == nil {
-		t.Fatalf("no word of the signatures that are taken:\n%s", out)
+		t.Fatalf("the server does not announce its signature algorithms:\n%s", out)
 	}
-	taken := strings.Split(string(m[1]), ",")
+	accepted := strings.Split(string(m[1]), ",")
 	for _, bad := range []string{"ssh-rsa", "ssh-dss", "ssh-rsa-cert-v01@openssh.com"} {
-		if slices.Contains(taken, bad) {
-			t.Errorf("%s is taken: %v", bad, taken)
+		if slices.Contains(accepted, bad) {
+			t.Errorf("%s is accepted: %v", bad, accepted)
 		}
 	}
 	for _, good := range []string{"ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-512"} {
-		if !slices.Contains(taken, good) {
-			t.Errorf("%s is not taken: %v", good, taken)
+		if !slices.Contains(accepted, good) {
+			t.Errorf("%s is not accepted: %v", good, accepted)
 		}
 	}
 	sha1, err := ssh.NewSignerWithAlgorithms(s.(ssh.AlgorithmSigner), []string{ssh.KeyAlgoRSA})
@@ -115,7 +115,7 @@ func TestClientsThatSpeakFirstOrLast(t *testing.T) {
 	}
 	for what, pace := range map[string]func(net.Conn) net.Conn{
 		"byte by byte": func(c net.Conn) net.Conn { return &dripping{c} },
-		"last":         func(c net.Conn) net.Conn { return &listening{Conn: c, heard: make(chan struct{})} },
+		"last":         func(c net.Conn) net.Conn { return &listening{Conn: c, received: make(chan struct{})} },
 	} {
 		c, chans, reqs, err := ssh.NewClientConn(pace(dialRaw(t, n.addr)), n.addr, &ssh.ClientConfig{
 			User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.FixedHostKey(n.host.PublicKey()), Timeout: deadline,
@@ -148,15 +148,15 @@ func (d *dripping) Write(p []byte) (int, error) {
 // server.
 type listening struct {
 	net.Conn
-	said, lines bool
-	heard       chan struct{}
+	greeted, lines bool
+	received       chan struct{}
 }
 
 func (l *listening) Write(p []byte) (int, error) {
-	if l.said {
-		<-l.heard
+	if l.greeted {
+		<-l.received
 	}
-	l.said = true
+	l.greeted = true
 	return l.Conn.Write(p)
 }
 
@@ -165,7 +165,7 @@ func (l *listening) Read(p []byte) (int, error) {
 	switch {
 	case l.lines && n > 1: // what is read at a time: package ssh takes the line byte by byte
 		l.lines = false
-		close(l.heard)
+		close(l.received)
 	case bytes.HasSuffix(p[:n], []byte("\n")) && !l.closed():
 		l.lines = true
 	}
@@ -174,7 +174,7 @@ func (l *listening) Read(p []byte) (int, error) {
 
 func (l *listening) closed() bool {
 	select {
-	case <-l.heard:
+	case <-l.received:
 		return true
 	default:
 		return false

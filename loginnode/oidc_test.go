@@ -126,8 +126,8 @@ func (p *provider) login(change ...func(*oidc.Config)) func(*loginnode.Config) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		c.DeviceLogin = func(ctx context.Context, u *auth.User, tell func(string) error) error {
-			return client.Login(ctx, u.Name, tell)
+		c.DeviceLogin = func(ctx context.Context, u *auth.User, notify func(string) error) error {
+			return client.Login(ctx, u.Name, notify)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestDeviceLogin(t *testing.T) {
 	}
 	// slow_down adds five seconds to the interval (RFC 8628, 3.5).
 	if gap := p.polls[3].Sub(p.polls[2]); gap < 5*time.Second {
-		t.Errorf("after slow_down the next question came after %v", gap)
+		t.Errorf("after slow_down the next poll came after %v", gap)
 	}
 	// Keys still work, too.
 	if out := n.output(n.ann(), "echo by key"); out != "by key" {
@@ -201,7 +201,7 @@ func TestDeviceLoginRefuses(t *testing.T) {
 		"another audience":       {change: with("aud", "other")},
 		"another issuer":         {change: with("iss", "https://other.example")},
 		"expired":                {change: with("exp", time.Now().Add(-time.Minute).Unix())},
-		"somebody else":          {change: with("preferred_username", "bob")},
+		"another user":           {change: with("preferred_username", "bob")},
 		"no name":                {change: with("preferred_username", nil)},
 		"a name that is a list":  {change: with("preferred_username", []string{"ann"})},
 		"another key":            {change: func(p *provider) { p.token = p.signed(foreign) }},
@@ -229,7 +229,7 @@ func TestDeviceLoginRefuses(t *testing.T) {
 			}
 			if c, _, err := n.device(user); err == nil {
 				c.Close()
-				t.Error("let in")
+				t.Error("the login succeeded")
 			}
 			if len(n.audit.find(t, "login-failed")) == 0 {
 				t.Error("not audited")
@@ -238,7 +238,7 @@ func TestDeviceLoginRefuses(t *testing.T) {
 	}
 }
 
-// Names may be mapped, and groups demanded.
+// Names can be mapped, and groups required.
 func TestDeviceLoginMapsNames(t *testing.T) {
 	p := newProvider(t)
 	p.claims["email"], p.claims["email_verified"], p.claims["groups"] = "ann@site.example", true, []string{"staff", "hpc"}
@@ -256,7 +256,7 @@ func TestDeviceLoginMapsNames(t *testing.T) {
 		p.mu.Unlock()
 		if c, _, err := n.device("ann"); err == nil {
 			c.Close()
-			t.Errorf("%s: let in", email)
+			t.Errorf("%s: the login succeeded", email)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestDeviceLoginEnds(t *testing.T) {
 	n := start(t, p.login(), func(c *loginnode.Config) { c.DeviceGrace = 2 * time.Second })
 	if c, _, err := n.device("ann"); err == nil {
 		c.Close()
-		t.Error("let in")
+		t.Error("the login succeeded")
 	}
 	n.server.Close() // waits for every connection
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/daemon"
 )
 
-// pods are users' pods without a cluster: processes with the users' rights.
+// pods runs users' pods without a cluster, as processes with the users' rights.
 type pods struct {
 	t      *testing.T
 	dir    string
@@ -36,7 +36,7 @@ type pods struct {
 	removed []string
 }
 
-// withPods is a login node whose users have pods.
+// withPods starts a login node whose users have pods.
 func withPods(t *testing.T, change ...func(*loginnode.Config)) (*node, *pods) {
 	p := &pods{t: t, secret: []byte(strings.Repeat("secret", 8)), running: map[string]*exec.Cmd{}}
 	n := start(t, append([]func(*loginnode.Config){func(c *loginnode.Config) {
@@ -110,8 +110,8 @@ func (p *pods) start(ctx context.Context, u *auth.User, state func(string)) (*lo
 	return &loginnode.Pod{Name: name, User: u.Name, UID: u.UID, Address: net.JoinHostPort("127.0.0.1", itoa(port))}, nil
 }
 
-// What works in the shared mode works in a pod: the same clients, no right of
-// root's in what serves them.
+// Clients can do the same in a pod as in the shared mode, and the process that serves them has no
+// rights of root.
 func TestSessionsRunInTheUsersPod(t *testing.T) {
 	have(t, "ssh")
 	n, p := withPods(t)
@@ -157,7 +157,7 @@ func TestSessionsRunInTheUsersPod(t *testing.T) {
 	if len(starts) == 0 || starts[0].Command == "" || starts[0].User != "ann" {
 		t.Errorf("audited: %+v", starts)
 	}
-	// The client sees its end earlier than the log.
+	// The client may see the end before it is in the log.
 	eventually.Holds(t, "an end for each start", func() bool { return len(n.audit.find(t, "session-end")) == len(starts) })
 }
 
@@ -178,7 +178,7 @@ func TestForwardingInAPod(t *testing.T) {
 		t.Errorf("half-close: %q", got)
 	}
 	if _, err := c.Dial("tcp", "127.0.0.66:80"); err == nil || !strings.Contains(err.Error(), "prohibited") {
-		t.Errorf("what the policy forbids: %v", err)
+		t.Errorf("an address that the policy forbids: %v", err)
 	}
 	far, err := c.Listen("tcp", "127.0.0.1:0")
 	n.must(err)
@@ -216,7 +216,7 @@ func TestOptionsOfKeysHoldInPods(t *testing.T) {
 	s, err := c.NewSession()
 	n.must(err)
 	if s.RequestPty("xterm", 24, 80, nil) == nil {
-		t.Error("no-pty: given a terminal")
+		t.Error("no-pty does not prevent a terminal")
 	}
 	if _, err := c.Dial("tcp", "127.0.0.1:2"); err == nil || !strings.Contains(err.Error(), "prohibited") {
 		t.Errorf("permitopen: %v", err)
@@ -241,7 +241,7 @@ func TestClientSeesThatThePodStarts(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 	if more := combined(t, n.ssh(n.ann(), "true")); more != "" {
-		t.Errorf("with the pod there: %q", more)
+		t.Errorf("while the pod runs: %q", more)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestPodAcceptsItsGatewayOnly(t *testing.T) {
 		key  ssh.Signer
 	}{"the user's key": {"ann", n.ann().key}, "another pod's": {"ann", wrong}, "the host's": {"ann", n.host}, "another user": {"root", right}} {
 		if _, err := dial(try.user, try.key); err == nil {
-			t.Errorf("%s: let in", name)
+			t.Errorf("%s: the login succeeded", name)
 		}
 	}
 	if _, err := c.NewSession(); err == nil {
@@ -320,7 +320,7 @@ func TestPodAcceptsItsGatewayOnly(t *testing.T) {
 	if _, err := c.NewSession(); err != nil {
 		t.Errorf("a session after it: %v", err)
 	}
-	// A client of the gateway has none of these.
+	// A client of the gateway cannot send these requests.
 	client := n.login(n.ann())
 	for _, name := range []string{"admit@berth.hpc", "credential@berth.hpc", "retire@berth.hpc"} {
 		if ok, _, err := client.SendRequest(name, true, []byte(`{"Idle":1}`)); ok || err != nil {
@@ -330,7 +330,7 @@ func TestPodAcceptsItsGatewayOnly(t *testing.T) {
 }
 
 // An idle pod is deleted, one with a session stays, and the next login gets a new one.
-func TestIdlePodsGo(t *testing.T) {
+func TestIdlePodsAreDeleted(t *testing.T) {
 	n, p := withPods(t, func(c *loginnode.Config) {
 		c.Pods.Idle, c.Pods.Poll = 300*time.Millisecond, 20*time.Millisecond
 	})
@@ -338,7 +338,7 @@ func TestIdlePodsGo(t *testing.T) {
 	if out := run(t, c, "echo here"); out != "here" {
 		t.Fatal(out)
 	}
-	// On a slow machine a pod may have gone before the connection was there.
+	// On a slow machine a pod may have been deleted before the connection.
 	p.mu.Lock()
 	first, starts := p.running["ann"], p.starts
 	p.mu.Unlock()
@@ -358,7 +358,7 @@ func TestIdlePodsGo(t *testing.T) {
 			t.Errorf("the pod's server: %v", err)
 		}
 	case <-time.After(deadline):
-		t.Fatal("the idle pod lives on")
+		t.Fatal("the idle pod was not deleted")
 	}
 	eventually.Holds(t, "an audit record", func() bool { return len(n.audit.find(t, "pod-retired")) == starts })
 	if out := n.output(n.ann(), "echo again"); out != "again" || p.starts <= starts {

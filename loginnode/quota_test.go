@@ -13,8 +13,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// One user takes no more of the server than a share, over all connections, and
-// has it again when they end.
+// One user has a limited share of the server over all connections, which is free again when
+// they end.
 func TestUserHasAShareOfTheServer(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) { c.MaxUserConnections, c.MaxUserChannels = 3, 5 })
 	l := listenTCP(t)
@@ -38,7 +38,7 @@ func TestUserHasAShareOfTheServer(t *testing.T) {
 		t.Errorf("a sixth channel, forwarded: %v", err)
 	}
 	flows[0].Close()
-	eventually.Holds(t, "room for a channel", func() bool {
+	eventually.Holds(t, "a channel can be opened", func() bool {
 		s, err := two.NewSession()
 		return err == nil && s.Close() == nil
 	})
@@ -54,7 +54,7 @@ func TestUserHasAShareOfTheServer(t *testing.T) {
 		s, err := c.NewSession()
 		return err == nil && s.Run("true") == nil
 	}
-	eventually.Holds(t, "a fourth connection to be refused", func() bool { return !in() })
+	eventually.Holds(t, "a fourth connection is refused", func() bool { return !in() })
 	refused := n.audit.find(t, "refused")
 	if len(refused) == 0 || refused[0].User != "ann" || !strings.Contains(refused[0].Reason, "3 connections") {
 		t.Errorf("audit: %+v", refused)
@@ -63,7 +63,7 @@ func TestUserHasAShareOfTheServer(t *testing.T) {
 		t.Error("another user is refused as well")
 	}
 	one.Close()
-	eventually.Holds(t, "a connection in the place of one that has ended", in)
+	eventually.Holds(t, "a connection is possible after another has ended", in)
 }
 
 // Two names with one uid from two sources never meet: each would have the

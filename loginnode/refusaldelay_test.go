@@ -9,10 +9,10 @@ import (
 func TestRefusalsTakeTheSameTime(t *testing.T) {
 	now := time.Now()
 	r := &refusalDelay{least: 20 * time.Millisecond, now: func() time.Time { return now }}
-	want := func(took, whole time.Duration) {
+	want := func(took, total time.Duration) {
 		t.Helper()
-		if got := r.add(took); got != whole {
-			t.Errorf("a look-up of %v: the refusal takes %v, want %v", took, got, whole)
+		if got := r.add(took); got != total {
+			t.Errorf("a look-up of %v: the refusal takes %v, want %v", took, got, total)
 		}
 	}
 	const ms = time.Millisecond
@@ -25,6 +25,6 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	want(ms, 40*ms) // the file system is fast again
 	now = now.Add(time.Hour)
 	want(ms, 20*ms)
-	want(time.Minute, 2560*ms) // a source that hangs does not make all refusals hang
+	want(time.Minute, 2560*ms) // a source that hangs delays other refusals by no more than this
 	want(ms, 2560*ms)
 }

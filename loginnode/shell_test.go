@@ -85,9 +85,9 @@ func TestMessageOfTheDay(t *testing.T) {
 	}
 }
 
-// A client that reads no more of a command's output, with its input still open,
-// ends the command by that: `ssh login cat file | head`.
-func TestOutputThatNobodyReadsEndsTheCommand(t *testing.T) {
+// A client that stops reading a command's output, while its input is still open, ends the
+// command, as in `ssh login cat file | head`.
+func TestUnreadOutputEndsTheCommand(t *testing.T) {
 	have(t, "ssh")
 	inPod, _ := withPods(t)
 	for name, n := range map[string]*node{"here": start(t), "in a pod": inPod} {

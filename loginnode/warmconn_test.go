@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// One connection to a pod waits for the next login, not one for each that was.
+// One spare connection to a pod is kept for the next login, not one for each earlier login.
 func TestOneSpareConnectionToAPod(t *testing.T) {
 	n, p := withPods(t)
 	for range 10 {
@@ -23,7 +23,7 @@ func TestOneSpareConnectionToAPod(t *testing.T) {
 	p.mu.Lock()
 	pid := p.running["ann"].Process.Pid
 	p.mu.Unlock()
-	eventually.Holds(t, "the listener, the control and the spare connection alone", func() bool {
+	eventually.Holds(t, "the pod has only the listener, the control and the spare connection", func() bool {
 		sockets := 0
 		files, err := filepath.Glob("/proc/" + itoa(pid) + "/fd/*")
 		n.must(err)

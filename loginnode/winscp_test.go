@@ -87,13 +87,13 @@ func (r *rawSFTP) send(kind byte, fields ...any) {
 	r.n.must(err)
 }
 
-func (r *rawSFTP) ask(kind byte, fields ...any) {
+func (r *rawSFTP) request(kind byte, fields ...any) {
 	r.n.t.Helper()
 	r.next++
 	r.send(kind, append([]any{int(r.next)}, fields...)...)
 }
 
-// answer reads a packet: its kind, and what follows the request's number.
+// answer reads a packet of the kind, and returns the bytes after the request's number.
 func (r *rawSFTP) answer(kind byte) []byte {
 	r.n.t.Helper()
 	var length uint32
@@ -107,7 +107,7 @@ func (r *rawSFTP) answer(kind byte) []byte {
 	return body[5:]
 }
 
-// status reads how a request went.
+// status reads the status code of a response.
 func (r *rawSFTP) status() uint32 { return binary.BigEndian.Uint32(r.answer(sftpStatus)) }
 
 // Transfers like WinSCP's: it first requests more than it can get, an upload has
@@ -126,18 +126,18 @@ func TestWinSCPBySFTP(t *testing.T) {
 	if version := r.answer(sftpVersion); !bytes.Contains(version, []byte("statvfs@openssh.com")) {
 		t.Errorf("version: %q", version)
 	}
-	r.ask(sftpRealpath, ".")
+	r.request(sftpRealpath, ".")
 	if name := r.answer(sftpName); !bytes.Contains(name, []byte(n.ann().Home)) {
 		t.Errorf("the current directory: %q", name)
 	}
 	const pieces, size = 40, 32 << 10
 	text := make([]byte, pieces*size)
 	_, _ = rand.NewChaCha8([32]byte{3}).Read(text)
-	r.ask(sftpOpen, "a file.filepart", 2|8|16, 0)
+	r.request(sftpOpen, "a file.filepart", 2|8|16, 0)
 	handle := r.answer(sftpHandle)
 	id := string(handle[4:])
 	for i := range pieces {
-		r.ask(sftpWrite, id, uint64(i*size), string(text[i*size:(i+1)*size]))
+		r.request(sftpWrite, id, uint64(i*size), string(text[i*size:(i+1)*size]))
 		if i == pieces/2 {
 			measure()
 		}
@@ -148,9 +148,9 @@ func TestWinSCPBySFTP(t *testing.T) {
 		}
 	}
 	at := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
-	r.ask(sftpClose, id)
-	r.ask(sftpRename, "a file.filepart", "a file")
-	r.ask(sftpSetstat, "a file", 4|8, 0o640, int(at.Unix()), int(at.Unix()))
+	r.request(sftpClose, id)
+	r.request(sftpRename, "a file.filepart", "a file")
+	r.request(sftpSetstat, "a file", 4|8, 0o640, int(at.Unix()), int(at.Unix()))
 	for range 3 {
 		if code := r.status(); code != 0 {
 			t.Errorf("the end of the upload: %d", code)
@@ -164,15 +164,15 @@ func TestWinSCPBySFTP(t *testing.T) {
 	if !bytes.Equal(got, text) || st.Mode() != 0o640 || !st.ModTime().Equal(at) {
 		t.Errorf("%d bytes, %v, %v", len(got), st.Mode(), st.ModTime())
 	}
-	r.ask(sftpRemove, "no such file")
+	r.request(sftpRemove, "no such file")
 	if code := r.status(); code != 2 {
 		t.Errorf("the removal of nothing: %d", code)
 	}
 	measure()
 }
 
-// WinSCP without SFTP: a shell without a terminal whose first word has to be
-// the answer to the first command, and scp within it.
+// WinSCP without SFTP: a shell without a terminal whose first output must be that of the first
+// command, and scp within it.
 func TestWinSCPByAShell(t *testing.T) {
 	have(t, "scp")
 	n := start(t, func(c *loginnode.Config) { c.Session.MOTD.Command = []string{"sh", "-c", "echo a greeting"} })
@@ -183,7 +183,7 @@ func TestWinSCPByAShell(t *testing.T) {
 		t.Fatalf("%v, %v", ok, err)
 	}
 	out := bufio.NewReader(ch)
-	say := func(text string) {
+	write := func(text string) {
 		t.Helper()
 		_, err := io.WriteString(ch, text)
 		n.must(err)
@@ -191,7 +191,7 @@ func TestWinSCPByAShell(t *testing.T) {
 	const end = `echo "WinSCP: this is end-of-file:$?"`
 	command := func(text string) string {
 		t.Helper()
-		say(text + " ; " + end + "\n")
+		write(text + " ; " + end + "\n")
 		var lines strings.Builder
 		for {
 			line, err := out.ReadString('\n')
@@ -211,7 +211,7 @@ func TestWinSCPByAShell(t *testing.T) {
 		}
 	}
 	measure()
-	say("scp -r -p -d -f f ; " + end + "\n\x00")
+	write("scp -r -p -d -f f ; " + end + "\n\x00")
 	expect := func(want string) {
 		t.Helper()
 		got := make([]byte, len(want))
@@ -223,11 +223,11 @@ func TestWinSCPByAShell(t *testing.T) {
 	if n.must(err); !strings.HasPrefix(times, "T") {
 		t.Errorf("%q", times)
 	}
-	say("\x00")
+	write("\x00")
 	expect("C0644 9 f\n")
-	say("\x00")
+	write("\x00")
 	expect("some\x00text\x00")
-	say("\x00")
+	write("\x00")
 	expect("WinSCP: this is end-of-file:0\n")
 	n.must(ch.CloseWrite())
 	if rest, err := io.ReadAll(out); err != nil || len(rest) > 0 {

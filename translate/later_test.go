@@ -66,7 +66,7 @@ func TestLaterOptions(t *testing.T) {
 				warnings = p.Warnings
 			}
 			if got := statusOf(warnings, err); got != want {
-				t.Errorf("%s of %s: %s %s, not %s (%v, %v)", o.arg, o.since, c, got, want, warnings, err)
+				t.Errorf("%s of %s: %s %s, want %s (%v, %v)", o.arg, o.since, c, got, want, warnings, err)
 			}
 		}
 		script := "#!/bin/sh\n#SBATCH " + o.arg + "\ntrue\n"
@@ -78,7 +78,7 @@ func TestLaterOptions(t *testing.T) {
 			warnings = s.Warnings
 		}
 		if got := statusOf(warnings, err); got != o.sbatch {
-			t.Errorf("#SBATCH %s of %s: %s, not %s (%v, %v)", o.arg, o.since, got, o.sbatch, warnings, err)
+			t.Errorf("#SBATCH %s of %s: %s, want %s (%v, %v)", o.arg, o.since, got, o.sbatch, warnings, err)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// serveAgents has serve answer connections to the agents of all jobs. It receives
-// the client's first frame.
-func serveAgents(t *testing.T, c *cluster, serve func(conn *step.Conn, ask *step.Frame)) {
+// serveAgents makes serve handle connections to the agents of all jobs. It receives the client's
+// request.
+func serveAgents(t *testing.T, c *cluster, serve func(conn *step.Conn, request *step.Frame)) {
 	c.attach = func(int64) (io.ReadWriteCloser, error) {
 		client, server := net.Pipe()
 		t.Cleanup(func() { client.Close(); server.Close() })
@@ -45,11 +45,11 @@ func TestOutputFromTheAgent(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	serveAgents(t, c, func(conn *step.Conn, f *step.Frame) {
-		var ask step.Tail
-		if f.Type != step.FrameTail || f.Decode(&ask) != nil {
+		var request step.Tail
+		if f.Type != step.FrameTail || f.Decode(&request) != nil {
 			return
 		}
-		if ask.Errors {
+		if request.Errors {
 			_ = conn.SendJSON(step.FrameTailStart, &step.TailStart{Path: "/scratch/x.err"})
 			send(conn, step.FrameStdout, 0, "an error\n")
 			send(conn, step.FrameDone, 0, "")
@@ -81,12 +81,12 @@ func TestOutputFromTheAgent(t *testing.T) {
 	d.disappears("second")
 	d.keys(":output 102<enter>")
 	d.see("Only bob may read")
-	if n := c.asked["attach"]; n != 2 {
-		t.Errorf("agents were asked %d times", n)
+	if n := c.requests["attach"]; n != 2 {
+		t.Errorf("%d connections to agents, want 2", n)
 	}
 }
 
-// If the output has no source, the page says why.
+// If the output has no source, the page shows the reason.
 func TestOutputWithoutSource(t *testing.T) {
 	c := site()
 	j := c.jobs[101]
@@ -118,14 +118,14 @@ func TestOutputOfTasks(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	serveAgents(t, c, func(conn *step.Conn, f *step.Frame) {
-		var ask step.Attach
-		if f.Type != step.FrameAttach || f.Decode(&ask) != nil || ask.StepID != 3 {
+		var request step.Attach
+		if f.Type != step.FrameAttach || f.Decode(&request) != nil || request.StepID != 3 {
 			return
 		}
 		_ = conn.SendJSON(step.FrameCreated, &step.Created{StepID: 3, Tasks: 12})
 		send(conn, step.FrameStdout, 0, "zero\n")
 		send(conn, step.FrameStdout, 11, "eleven\nmore of eleven\n")
-		send(conn, step.FrameStderr, 2, "two complains\n")
+		send(conn, step.FrameStderr, 2, "two fails\n")
 		<-stop
 	})
 	j := c.jobs[101]
@@ -152,7 +152,7 @@ func TestOutputOfTasks(t *testing.T) {
 		t.Fatalf("%s is not offered:\n%s", name, d.screen())
 	}
 	choose("solver")
-	d.see(" 2: two complains")
+	d.see(" 2: two fails")
 	for _, text := range []string{" 0: zero\n", "11: eleven\n", "11: more of eleven\n", "step 3 12 tasks [following]"} {
 		if !strings.Contains(d.screen(), text) {
 			t.Errorf("no %q:\n%s", text, d.screen())
@@ -171,7 +171,7 @@ func TestOutputOfTasks(t *testing.T) {
 	d.keys("i")
 	d.see("solver, 12 tasks")
 	choose("solver")
-	d.see(" 2: two complains")
+	d.see(" 2: two fails")
 	d.disappears("zero")
 }
 
@@ -190,12 +190,12 @@ func TestNodesAreWatched(t *testing.T) {
 	d.see("1  idle 1 /n5")
 	c.PutNodes(nodes[:4]...)
 	d.see("No node passes the filter.")
-	c.Break(errors.New("the queue is away"))
-	d.see("not up to date: the queue is away")
+	c.Break(errors.New("the queue is unavailable"))
+	d.see("not up to date: the queue is unavailable")
 	c.Break(nil)
 	c.PutNodes(nodes...)
 	d.see("1  idle 1 /n5")
-	if n := c.asked["watch nodes"]; n != 1 {
+	if n := c.requests["watch nodes"]; n != 1 {
 		t.Errorf("%d watches", n)
 	}
 }

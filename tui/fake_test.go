@@ -16,6 +16,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/status"
@@ -26,8 +27,8 @@ import (
 // now is the clock of the tests.
 const now = 1795263065
 
-// cluster is a cluster in memory. It answers as the queue API does and sends the
-// changes of Put and Drop to its watches.
+// cluster is a cluster in memory. It responds as the queue API does and sends the changes of Put
+// and Drop to its watches.
 type cluster struct {
 	mu       sync.Mutex
 	jobs     map[int64]status.Job
@@ -40,9 +41,9 @@ type cluster struct {
 	steps    []status.Step
 	pods     map[int64]*status.PodList
 	attach   func(id int64) (io.ReadWriteCloser, error) // nil: permission denied
-	asked    map[string]int                             // requests by kind
-	down     error                                      // the error of all answers; nil: none
-	epoch    int                                        // a change makes all watches start again
+	requests map[string]int                             // their number by kind
+	down     error                                      // the error of all requests, or nil
+	epoch    int                                        // a change restarts all watches
 }
 
 func newCluster(list ...status.Job) *cluster {
@@ -172,10 +173,10 @@ func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error
 func (c *cluster) count(kind string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asked == nil {
-		c.asked = map[string]int{}
+	if c.requests == nil {
+		c.requests = map[string]int{}
 	}
-	c.asked[kind]++
+	c.requests[kind]++
 }
 
 // WatchNodes sends all nodes, and then the changes of PutNodes.
@@ -323,11 +324,8 @@ func process(env map[string]string, files map[string]string) *stdio.Process {
 	}
 }
 
-// limit bounds how long a test waits for an event.
-const limit = 30 * time.Second
-
-// driver runs a model without Bubble Tea. It runs each command in a goroutine; until
-// handles their messages until a condition holds.
+// driver runs a model without Bubble Tea. It runs each command in a goroutine, and handles their
+// messages while it waits for a condition.
 type driver struct {
 	t    testing.TB
 	m    *Model
@@ -408,13 +406,13 @@ func (d *driver) check() {
 // until handles messages until ok returns true.
 func (d *driver) until(what string, ok func() bool) {
 	d.t.Helper()
-	deadline := time.After(limit)
+	deadline := time.After(eventually.Timeout)
 	for !ok() {
 		select {
 		case msg := <-d.msgs:
 			d.send(msg)
 		case <-deadline:
-			d.t.Fatalf("%s did not come; the screen is\n%s", what, d.screen())
+			d.t.Fatalf("not within %v: %s; the screen is\n%s", eventually.Timeout, what, d.screen())
 		}
 	}
 }
@@ -428,7 +426,7 @@ func (d *driver) see(text string) {
 // disappears waits until the screen no longer shows text.
 func (d *driver) disappears(text string) {
 	d.t.Helper()
-	d.until("the end of "+text, func() bool { return !strings.Contains(d.screen(), text) })
+	d.until("the text disappears: "+text, func() bool { return !strings.Contains(d.screen(), text) })
 }
 
 // keys types keys: words of letters, or names such as <enter>.

@@ -169,7 +169,7 @@ func TestScreens(t *testing.T) {
 				d.see(p.see)
 				if p.name == "job" {
 					d.keys("<home>")
-					d.until("the explanation", func() bool {
+					d.until("the explanation is shown", func() bool {
 						return !strings.Contains(d.screen(), "Reading the queue") && strings.Contains(d.screen(), "It is")
 					})
 				}
@@ -270,7 +270,7 @@ func TestOthersJobsNeedTheNumber(t *testing.T) {
 	d.see("102              Access/permission denied")
 	d.see("101              held")
 	d.keys("<esc>U")
-	d.until("the undoing", func() bool { return len(c.operations()) == 2 })
+	d.until("the undo operation is sent", func() bool { return len(c.operations()) == 2 })
 	undone := c.operations()[1]
 	slices.Sort(undone.Jobs)
 	if undone.Verb != status.OpRelease || !slices.Equal(undone.Jobs, []string{"101", "103", "120"}) {
@@ -348,7 +348,7 @@ func TestBell(t *testing.T) {
 	d.see("The bell rings when the job ends.")
 	c.Drop(103)
 	d.see("Over: 103")
-	d.until("the bell", func() bool { return len(d.raw) == 1 && d.raw[0] == "\a" })
+	d.until("the bell rings", func() bool { return len(d.raw) == 1 && d.raw[0] == "\a" })
 }
 
 func TestCommandsAndBack(t *testing.T) {
@@ -375,7 +375,7 @@ func TestCommandsAndBack(t *testing.T) {
 	d.keys(":job ../../etc<enter>")
 	d.see("! invalid job id")
 	d.keys(":q<enter>")
-	d.until("the end", func() bool { return d.quit })
+	d.until("the program quits", func() bool { return d.quit })
 }
 
 func TestOutputIsFollowed(t *testing.T) {
@@ -437,7 +437,7 @@ func TestBrokenConfigurationIsReported(t *testing.T) {
 			d := start(t, site(), process(home, c.files), jobs.Screen{}, 300, 24)
 			d.see("! ")
 			d.see(c.want)
-			d.see("101") // the program works all the same
+			d.see("101") // the program works nevertheless
 			d.keys("<down><down>")
 			d.disappears(c.want)
 		})
@@ -451,7 +451,7 @@ func TestPastedGarbage(t *testing.T) {
 	d.send(pasted("xyxyxy\x1b[A\nq"))
 	d.see("pasted characters were ignored")
 	if d.quit || d.m.queue.Current() != before {
-		t.Error("pasted text did something")
+		t.Error("pasted text had an effect")
 	}
 	d.keys("/")
 	d.send(pasted(strings.Repeat("\x00garbage(\n", 10_000)))

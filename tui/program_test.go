@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/exp/teatest/v2"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 )
 
@@ -38,7 +39,7 @@ func shows(t *testing.T, tm *teatest.TestModel, text string) {
 		t,
 		tm.Output(),
 		func(b []byte) bool { return bytes.Contains(b, []byte(text)) },
-		teatest.WithDuration(limit),
+		teatest.WithDuration(eventually.Timeout),
 	)
 }
 
@@ -55,7 +56,7 @@ func TestProgram(t *testing.T) {
 	tm.Send(tea.KeyPressMsg{Code: tea.KeyEnter})
 	shows(t, tm, "cancelled")
 	tm.Type("q")
-	tm.WaitFinished(t, teatest.WithFinalTimeout(limit))
+	tm.WaitFinished(t, teatest.WithFinalTimeout(eventually.Timeout))
 	if ops := c.operations(); len(ops) != 1 || ops[0].Jobs[0] != "102" {
 		t.Errorf("%+v", ops)
 	}
@@ -110,16 +111,14 @@ func TestBytes(t *testing.T) {
 	go func() { _, _ = p.Run(); close(done) }()
 	until := func(text string) (all string) {
 		t.Helper()
-		for end := time.Now().Add(limit); !strings.Contains(all, text); {
-			if time.Now().After(end) {
-				t.Fatalf("%q did not come: %q", text, all)
-			}
-			time.Sleep(10 * time.Millisecond)
+		eventually.Holds(t, text, func() bool {
 			all += out.drain()
-		}
+			return strings.Contains(all, text)
+		})
 		return all
 	}
-	quiet := func() string {
+	// rest returns what follows until nothing is written for 300 ms.
+	rest := func() string {
 		for last := ""; ; {
 			time.Sleep(300 * time.Millisecond)
 			if now := out.drain(); now == "" {
@@ -132,15 +131,16 @@ func TestBytes(t *testing.T) {
 	if all := until("JobHeldUser"); strings.Contains(all, "\x1b[3") || strings.Contains(all, "\x1b[9") {
 		t.Errorf("colours: %q", all)
 	}
-	quiet()
+	rest()
 	j := c.jobs[131]
 	j.Reason = "JobHeldAdmin"
 	c.Put(j)
-	n := len(until("Admin") + quiet())
+	n := len(until("Admin") + rest())
 	t.Logf("%d bytes for a changed row", n)
 	if n > 2000 {
 		t.Errorf("%d bytes for a changed row", n)
 	}
+	time.Sleep(1200 * time.Millisecond) // longer than a tick of the model's clock
 	if idle := out.drain(); idle != "" {
 		t.Errorf("idle: %q", idle)
 	}

@@ -204,7 +204,7 @@ func checkCursor(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	c.mu.Lock()
 	_, there := c.jobs[id]
 	c.mu.Unlock()
-	d.until("the change", func() bool {
+	d.until("the change arrives", func() bool {
 		j, ok := d.m.queue.Job(other)
 		return ok && j.Submit == stamp || !d.m.queue.UpToDate()
 	})

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/translate/format"
 )
@@ -34,8 +35,8 @@ func TestHangup(t *testing.T) {
 	master.Close()
 	select {
 	case <-gone:
-	case <-time.After(limit):
-		t.Error("the end was not noticed")
+	case <-time.After(eventually.Timeout):
+		t.Error("the hangup was not noticed")
 	}
 	r, w, err := os.Pipe() // not a terminal: there is nothing to watch
 	if err != nil {
@@ -43,7 +44,7 @@ func TestHangup(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	watchHangup(strings.NewReader(""), func() { t.Error("no file has ended") })
+	watchHangup(strings.NewReader(""), func() { t.Error("a hangup of no terminal") })
 }
 
 // The theme follows the background that the terminal reports, unless the user has
@@ -58,14 +59,14 @@ func TestBackground(t *testing.T) {
 	}
 	white, black := tea.BackgroundColorMsg{Color: color.White}, tea.BackgroundColorMsg{Color: color.Black}
 	for _, c := range []struct{ name, got, want string }{
-		{"nothing is known", theme(nil, jobs.Screen{}), "dark"},
-		{"it says white", theme(nil, jobs.Screen{}, white), "light"},
-		{"it says black", theme(nil, jobs.Screen{}, black), "dark"},
+		{"the background is unknown", theme(nil, jobs.Screen{}), "dark"},
+		{"the terminal reports white", theme(nil, jobs.Screen{}, white), "light"},
+		{"the terminal reports black", theme(nil, jobs.Screen{}, black), "dark"},
 		{"COLORFGBG", theme(map[string]string{"COLORFGBG": "0;15"}, jobs.Screen{}), "light"},
 		{"COLORFGBG of rxvt", theme(map[string]string{"COLORFGBG": "0;default;15"}, jobs.Screen{}), "light"},
 		{"COLORFGBG, dark", theme(map[string]string{"COLORFGBG": "15;0"}, jobs.Screen{}), "dark"},
 		{"COLORFGBG, broken", theme(map[string]string{"COLORFGBG": ";"}, jobs.Screen{}), "dark"},
-		{"the terminal knows better", theme(map[string]string{"COLORFGBG": "0;15"}, jobs.Screen{}, black), "dark"},
+		{"the terminal contradicts COLORFGBG", theme(map[string]string{"COLORFGBG": "0;15"}, jobs.Screen{}, black), "dark"},
 		{"--theme", theme(map[string]string{"COLORFGBG": "0;15"}, jobs.Screen{Theme: "mono"}), "mono"},
 	} {
 		if c.got != c.want {

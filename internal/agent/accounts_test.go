@@ -32,7 +32,7 @@ func TestPrepareWritesAccounts(t *testing.T) {
 		}
 	}
 	if code := prepare([]string{"-names=" + to, "-user=ann"}, &bytes.Buffer{}); code == 0 {
-		t.Error("a user without numbers was taken")
+		t.Error("a user without a uid was accepted")
 	}
 }
 
@@ -47,6 +47,6 @@ func TestAccountsOfBareImages(t *testing.T) {
 	}
 	group, err := os.ReadFile(filepath.Join(n.to, "group"))
 	if err != nil || !strings.HasPrefix(string(group), "root:x:0:") {
-		t.Errorf("%s, %v: the name of a group that there is was given away", group, err)
+		t.Errorf("%s, %v: the name of the existing group is not used", group, err)
 	}
 }

@@ -44,8 +44,8 @@ func TestBatchRunsScript(t *testing.T) {
 	if err := json.Unmarshal(b, &last); err != nil || last.Status != 7 {
 		t.Errorf("termination log %q: %v", b, err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "berth-*", "job*")); len(left) > 0 {
-		t.Logf("left: %v", left)
+	if left, err := os.ReadDir(g.tmp[0]); err != nil || len(left) > 0 {
+		t.Errorf("the agent left %v, %v", left, err)
 	}
 }
 
@@ -243,9 +243,9 @@ func TestLoginEnvironment(t *testing.T) {
 		env    []string
 		want   string
 	}{
-		"not asked": {"", nil, ":submitted\n"},
-		"option":    {"0", nil, "two\nlines:submitted\n"},
-		"export":    {"", []string{"SLURM_GET_USER_ENV=1"}, "two\nlines:submitted\n"},
+		"not requested": {"", nil, ":submitted\n"},
+		"option":        {"0", nil, "two\nlines:submitted\n"},
+		"export":        {"", []string{"SLURM_GET_USER_ENV=1"}, "two\nlines:submitted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := start(t, shape{

@@ -31,6 +31,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/berth-hpc/berth/internal/agent"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
@@ -88,9 +89,6 @@ func raiseParallel() {
 		f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))) //nolint:errcheck // a number
 	}
 }
-
-// deadline is the limit of every wait in these tests.
-const deadline = 4 * time.Minute
 
 var jobNumber atomic.Int64
 
@@ -309,7 +307,7 @@ func (g *gang) answer(f func(r *http.Request) any) http.HandlerFunc {
 			http.Error(w, "not now", http.StatusServiceUnavailable)
 			return
 		}
-		json.NewEncoder(w).Encode(f(r)) //nolint:errcheck // the agent asks again
+		json.NewEncoder(w).Encode(f(r)) //nolint:errcheck // the agent repeats the request
 	}
 }
 
@@ -393,7 +391,7 @@ func (g *gang) command(c wire.Command) {
 	g.wake = make(chan struct{})
 }
 
-// agentLog is what an agent writes to its output, which a test may read meanwhile.
+// agentLog is the output of an agent, which a test may read while the agent runs.
 type agentLog struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -415,7 +413,7 @@ func (l *agentLog) String() string {
 // report waits for a report of one of the kinds.
 func (g *gang) report(kinds ...string) wire.Report {
 	g.t.Helper()
-	end := time.After(deadline)
+	end := time.After(eventually.Timeout)
 	for {
 		g.mu.Lock()
 		changed := g.changed
@@ -452,7 +450,7 @@ func (g *gang) output() string {
 // await waits until the output contains a text.
 func (g *gang) await(text string) {
 	g.t.Helper()
-	end := time.Now().Add(deadline)
+	end := time.Now().Add(eventually.Timeout)
 	if g.long {
 		end = end.Add(time.Hour)
 	}
@@ -469,11 +467,11 @@ func (g *gang) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for _, n := range g.nodes {
-		n.Process.Signal(syscall.SIGTERM) //nolint:errcheck // gone is as good
+		n.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it may have ended
 	}
 	for i, n := range g.nodes {
 		stop := context.AfterFunc(ctx, func() { n.Process.Kill() }) //nolint:errcheck // as above
-		n.Wait()                                                    //nolint:errcheck // its code is not the question
+		n.Wait()                                                    //nolint:errcheck // its exit code does not matter
 		if !stop() {
 			g.t.Errorf("the agent of node %d did not end on SIGTERM", i)
 		}

@@ -70,7 +70,7 @@ func TestMounted(t *testing.T) {
 	}
 	for _, other := range []string{"", "9 2 8:1 /var/lib/kubelet/pods/u/etc-hosts /etc/hosts rw - ext4 /dev/x rw\n", "9 2\n"} {
 		if mounted([]byte(other), "/etc/hosts") {
-			t.Errorf("taken for ours: %q", other)
+			t.Errorf("the volume is reported as mounted in %q", other)
 		}
 	}
 }

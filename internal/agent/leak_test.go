@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -97,18 +98,18 @@ until [ -e end ]; do sleep 0.05; done
 	g := start(t, shape{cpus: []int32{2, 2}, script: script})
 	g.long = true // limited by go test's timeout
 	g.await("warm")
-	settled := func() (all []resources) {
+	measure := func() (all []resources) {
 		for _, n := range g.nodes {
 			all = append(all, resourcesOf(t, n.Process.Pid))
 		}
 		return all
 	}
-	before := settled()
+	before := measure()
 	touch(t, filepath.Join(g.dir, "go"))
 	g.await("finished")
 	var after []resources
-	for end := time.Now().Add(deadline); ; time.Sleep(50 * time.Millisecond) {
-		after = settled()
+	for end := time.Now().Add(eventually.Timeout); ; time.Sleep(50 * time.Millisecond) {
+		after = measure()
 		same := true
 		for i := range after {
 			same = same && after[i].children <= before[i].children && after[i].files <= before[i].files+8
@@ -124,7 +125,7 @@ until [ -e end ]; do sleep 0.05; done
 			len(raceFlag) == 0 &&
 				after[i].memory > before[i].memory+16<<10 { // the race detector needs memory of its own
 			t.Errorf(
-				"node %d held %+v and now %+v; its children:\n%s",
+				"node %d used %+v before and uses %+v now; its children:\n%s",
 				i,
 				before[i],
 				after[i],
@@ -136,15 +137,13 @@ until [ -e end ]; do sleep 0.05; done
 	if r, out := g.finish(); r.Kind != wire.ReportEnded || r.Status != 0 {
 		t.Errorf("%+v\n%s", r, out)
 	}
-	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) { // the agent ends shortly after its report
+	eventually.Succeeds(t, "the agent of the first node, which ends after its report, has removed its files", func() error {
 		left, err := os.ReadDir(g.tmp[0])
-		if err == nil && len(left) == 0 {
-			break
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left: %v", left)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the agent of the first node leaves %v, %v", left, err)
-		}
-	}
+		return err
+	})
 }
 
 func touch(t *testing.T, path string) {
@@ -154,7 +153,7 @@ func touch(t *testing.T, path string) {
 	}
 }
 
-// TestAgentKilledEndsStep checks that a step ends in Slurm's words when one of its agents is
+// TestAgentKilledEndsStep checks that a step ends with Slurm's messages when one of its agents is
 // killed: the tasks on other nodes are terminated, and srun exits with a code.
 func TestAgentKilledEndsStep(t *testing.T) {
 	t.Parallel()

@@ -45,13 +45,13 @@ func TestRemoveStale(t *testing.T) {
 	}
 }
 
-// TestNoExec checks that a directory without the right to execute programs is detected, as
-// container runtimes mount /dev/shm.
+// TestNoExec checks that a file system that is mounted noexec, as container runtimes mount
+// /dev/shm, is detected.
 func TestNoExec(t *testing.T) {
 	if got := noExec("/proc"); got != 1 {
 		t.Skip("this machine runs programs from /proc")
 	}
 	if noExec(t.TempDir()) != 0 || noExec("/nowhere") != 0 {
-		t.Error("a plain directory, or none, is taken for one without programs")
+		t.Error("a directory that permits programs, or a missing one, is reported as noexec")
 	}
 }

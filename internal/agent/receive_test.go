@@ -28,17 +28,17 @@ func TestReceive(t *testing.T) {
 	packed := w.EncodeAll(content, nil)
 	sum := sumOf(content)
 	for name, tt := range map[string]struct {
-		packed bool
-		input  []byte
-		says   string // empty: it works
+		compressed bool
+		input      []byte
+		message    string // empty: it works
 	}{
-		"plain":          {false, content, ""},
-		"compressed":     {true, packed, ""},
-		"cut":            {false, content[:1000], "the received file is damaged\n"},
-		"too long":       {false, append(bytes.Clone(content), 'x'), "the received file is damaged\n"},
-		"packed and cut": {true, packed[:len(packed)/2], "unexpected EOF\n"},
-		"not packed":     {true, content, "the received file is damaged\n"},
-		"other":          {false, bytes.ToUpper(content), "the received file is damaged\n"},
+		"plain":              {false, content, ""},
+		"compressed":         {true, packed, ""},
+		"cut":                {false, content[:1000], "the received file is damaged\n"},
+		"too long":           {false, append(bytes.Clone(content), 'x'), "the received file is damaged\n"},
+		"compressed and cut": {true, packed[:len(packed)/2], "unexpected EOF\n"},
+		"not compressed":     {true, content, "the received file is damaged\n"},
+		"other":              {false, bytes.ToUpper(content), "the received file is damaged\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestReceive(t *testing.T) {
 				Size:       int64(len(content)),
 				Checksum:   sum,
 				Mode:       0o640,
-				Compressed: tt.packed,
+				Compressed: tt.compressed,
 			}
 			description, err := json.Marshal(r)
 			if err != nil {
@@ -55,15 +55,15 @@ func TestReceive(t *testing.T) {
 			}
 			var errs bytes.Buffer
 			code := receiveFile(string(description), bytes.NewReader(tt.input), &errs)
-			if errs.String() != tt.says || (code == 0) != (tt.says == "") {
-				t.Errorf("code %d, %q; want %q", code, errs.String(), tt.says)
+			if errs.String() != tt.message || (code == 0) != (tt.message == "") {
+				t.Errorf("code %d, %q; want %q", code, errs.String(), tt.message)
 			}
 			got, err := os.ReadFile(r.Path)
-			if tt.says == "" && !bytes.Equal(got, content) {
+			if tt.message == "" && !bytes.Equal(got, content) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
 			left, err := os.ReadDir(dir)
-			if err != nil || tt.says != "" && len(left) > 0 {
+			if err != nil || tt.message != "" && len(left) > 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})
@@ -83,10 +83,10 @@ func TestReceiveErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		path  string
-		force bool
-		code  int
-		says  string
+		path    string
+		force   bool
+		code    int
+		message string
 	}{
 		{there, false, 17, "File exists\n"},
 		{directory, false, 17, "File exists\n"},
@@ -95,9 +95,9 @@ func TestReceiveErrors(t *testing.T) {
 		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
 		{"/proc/x", true, 2, "No such file or directory\n"},
 	} {
-		if code, says := received(t, &step.FileSpec{Path: tt.path, Force: tt.force}); code != tt.code ||
-			says != tt.says {
-			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, says, tt.code, tt.says)
+		if code, message := received(t, &step.FileSpec{Path: tt.path, Force: tt.force}); code != tt.code ||
+			message != tt.message {
+			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, message, tt.code, tt.message)
 		}
 	}
 	if got, err := os.ReadFile(there); err != nil || string(got) != "old" {
@@ -140,18 +140,18 @@ func TestReceivePermissions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, says := write("fixed"); code != 13 || says != "Permission denied\n" {
-		t.Errorf("a file without leave to write: %d, %q", code, says)
+	if code, message := write("fixed"); code != 13 || message != "Permission denied\n" {
+		t.Errorf("a read-only file: %d, %q", code, message)
 	}
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(dir, 0o700) //nolint:errcheck // the test's directory is removed after it
-	if code, says := write("other"); code != 13 || says != "Permission denied\n" {
-		t.Errorf("a new file: %d, %q", code, says)
+	if code, message := write("other"); code != 13 || message != "Permission denied\n" {
+		t.Errorf("a new file: %d, %q", code, message)
 	}
-	if code, says := write("mine"); code != 0 {
-		t.Errorf("a file that is there: %d, %q", code, says)
+	if code, message := write("mine"); code != 0 {
+		t.Errorf("an existing writable file: %d, %q", code, message)
 	}
 }
 

@@ -27,10 +27,10 @@ type cutter struct {
 	g  *gang
 	id *peer.Identity
 
-	mu    sync.Mutex
-	conn  net.Conn
-	shut  atomic.Bool // new connections fail
-	dials atomic.Int32
+	mu      sync.Mutex
+	conn    net.Conn
+	blocked atomic.Bool // new connections fail
+	dials   atomic.Int32
 }
 
 func newCutter(g *gang) *cutter {
@@ -43,8 +43,8 @@ func newCutter(g *gang) *cutter {
 
 func (c *cutter) dial(ctx context.Context) (io.ReadWriteCloser, bool, error) {
 	c.dials.Add(1)
-	if c.shut.Load() {
-		return nil, true, errors.New("no way")
+	if c.blocked.Load() {
+		return nil, true, errors.New("unreachable")
 	}
 	c.g.mu.Lock()
 	address := c.g.hello[0]
@@ -180,28 +180,28 @@ func testClientGone(t *testing.T, grace time.Duration, hungUp bool) {
 	}); !errors.Is(err, begun) {
 		t.Fatal(err)
 	}
-	c.shut.Store(true)
+	c.blocked.Store(true)
 	c.cut()
 
-	guest, err := c.id.DialClient(t.Context(), g.hello[0])
+	raw, err := c.id.DialClient(t.Context(), g.hello[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := step.NewClient(guest)
+	observer, err := step.NewClient(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer look.Close()
-	if err := look.SendJSON(step.FrameAttach, step.Attach{StepID: 0}); err != nil {
+	defer observer.Close()
+	if err := observer.SendJSON(step.FrameAttach, step.Attach{StepID: 0}); err != nil {
 		t.Fatal(err)
 	}
 	if hungUp {
-		g.command(wire.Command{Kind: wire.CommandHungUp, Client: "somebody"})
+		g.command(wire.Command{Kind: wire.CommandHungUp, Client: "another"})
 		stop := repeat(func() { g.command(wire.Command{Kind: wire.CommandHungUp, Client: "me"}) })
 		defer stop() // the first may precede the loss of the client
 	}
 	seen := ""
-	if err := step.Follow(look, nil, func(f *step.Frame) error {
+	if err := step.Follow(observer, nil, func(f *step.Frame) error {
 		if f.Type == step.FrameStdout {
 			seen += string(f.Data)
 		}
@@ -210,9 +210,9 @@ func testClientGone(t *testing.T, grace time.Duration, hungUp bool) {
 		t.Error(err) // the process must end with the step
 	}
 	if seen != "here\n" {
-		t.Errorf("one who looks on sees %q", seen)
+		t.Errorf("the observer received %q", seen)
 	}
-	c.shut.Store(!hungUp)        // should it reconnect nevertheless
+	c.blocked.Store(!hungUp)     // should it reconnect nevertheless
 	for err = nil; err == nil; { // the client gets an error after the received bytes
 		_, err = conn.Receive()
 	}

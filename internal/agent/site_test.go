@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -47,9 +46,9 @@ func TestSiteScripts(t *testing.T) {
 		}
 	}
 	for _, n := range g.nodes {
-		n.Process.Signal(os.Interrupt) //nolint:errcheck // the kubelet's SIGTERM; gone is as good
+		n.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
 	}
-	await(t, filepath.Join(g.dir, "epilog.n2"), "SLURM_SCRIPT_CONTEXT=epilog_slurmd\n")
+	waitFor(t, filepath.Join(g.dir, "epilog.n2"), "SLURM_SCRIPT_CONTEXT=epilog_slurmd\n")
 	for file, want := range map[string][]string{
 		"prolog.n1": {"SLURM_SCRIPT_CONTEXT=prolog_slurmd\n", "SLURM_JOB_ID=" + itoa(g.id) + "\n", "SLURM_JOB_UID=", "SLURM_JOB_USER=", "SLURM_JOB_WORK_DIR=" + g.dir + "\n",
 			"SLURM_NODELIST=n[1-2]\n", "SLURM_JOB_PARTITION=debug\n", "SLURM_CLUSTER_NAME=berth\n", "SLURM_JOB_RESTART_COUNT=0\n"},
@@ -70,20 +69,6 @@ func TestSiteScripts(t *testing.T) {
 	}
 }
 
-// await waits until a file contains a text.
-func await(t *testing.T, path, text string) {
-	t.Helper()
-	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
-		b, _ := os.ReadFile(path) // it may not exist yet
-		if strings.Contains(string(b), text) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no %q in %s: %q", text, path, b)
-		}
-	}
-}
-
 func TestPrologFails(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\ntouch ran\n", with: func(g *gang) {
@@ -100,7 +85,7 @@ func TestPrologFails(t *testing.T) {
 }
 
 // TestPrologFailsElsewhere checks that after a failed prolog on a node other than the
-// batch host, steps are refused there in Slurm's words.
+// batch host, steps are refused there with Slurm's message.
 func TestPrologFailsElsewhere(t *testing.T) {
 	t.Parallel()
 	g := start(

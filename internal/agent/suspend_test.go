@@ -1,14 +1,15 @@
 package agent_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -33,26 +34,18 @@ while :; do echo x >> script; sleep 0.01; done
 	grows := func() {
 		t.Helper()
 		for _, name := range files {
-			before, end := size(name), time.Now().Add(deadline)
-			for size(name) <= before {
-				if time.Now().After(end) {
-					t.Fatalf("nothing writes to %s; output:\n%s", name, g.output())
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			before := size(name)
+			eventually.Holds(t, name+" grows", func() bool { return size(name) > before })
 		}
 	}
 	grows()
 	g.command(wire.Command{Kind: wire.CommandSignal, Signal: int32(syscall.SIGSTOP), Full: true, Every: true})
-	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) {
-		running := g.running()
-		if len(running) == 0 {
-			break
+	eventually.Succeeds(t, "all processes are stopped", func() error {
+		if running := g.running(); len(running) > 0 {
+			return errors.New(strings.Join(running, "; "))
 		}
-		if time.Now().After(end) {
-			t.Fatalf("not stopped: %s", strings.Join(running, "; "))
-		}
-	}
+		return nil
+	})
 	g.command(wire.Command{Kind: wire.CommandSignal, Signal: int32(syscall.SIGCONT), Full: true, Every: true})
 	grows()
 }

@@ -1,12 +1,13 @@
 package agent_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -25,14 +26,14 @@ func socketOf(t *testing.T, g *gang) string {
 
 // tail follows an output file of the job and returns what it received: the starts of
 // contents in brackets, and the bytes.
-func tail(t *testing.T, g *gang, ask step.Tail, seen func(text string)) (text, refused string) {
+func tail(t *testing.T, g *gang, request step.Tail, seen func(text string)) (text, refused string) {
 	t.Helper()
 	conn, err := step.Dial(t.Context(), socketOf(t, g))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SendJSON(step.FrameTail, &ask); err != nil {
+	if err := conn.SendJSON(step.FrameTail, &request); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
@@ -142,7 +143,7 @@ func TestGPULoad(t *testing.T) {
 			g.base.Hosts[0].GRES = []wire.HostGRES{{Name: "gpu", Count: 2, Indexes: "1-2"}}
 		}})
 	waitFor(t, filepath.Join(g.dir, "up"), "")
-	ask := func(gpus bool) (out []step.GPU) {
+	query := func(gpus bool) (out []step.GPU) {
 		conn, err := step.Dial(t.Context(), socketOf(t, g))
 		if err != nil {
 			t.Fatal(err)
@@ -164,17 +165,18 @@ func TestGPULoad(t *testing.T) {
 		}
 		return out
 	}
-	got := ask(true)
-	for end := time.Now().Add(deadline); len(got) == 0 && time.Now().Before(end); got = ask(true) {
-		time.Sleep(10 * time.Millisecond) // the agent registers the script after it has started it
-	}
+	var got []step.GPU
+	eventually.Holds(t, "the agent, which registers the script after it has started it, reports GPUs", func() bool {
+		got = query(true)
+		return len(got) > 0
+	})
 	if len(got) != 2 ||
 		got[0] != (step.GPU{Node: "n1", Index: 1, UUID: "GPU-b", Name: "NVIDIA A100-SXM4-80GB", Busy: 97, Memory: 40000 << 20, Total: 81920 << 20}) ||
 		got[1].Busy != -1 ||
 		got[1].Memory != -1 {
 		t.Errorf("%+v", got)
 	}
-	if got := ask(false); len(got) != 0 {
+	if got := query(false); len(got) != 0 {
 		t.Errorf("GPUs that were not requested: %+v", got)
 	}
 	if err := os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600); err != nil {
@@ -185,15 +187,11 @@ func TestGPULoad(t *testing.T) {
 // waitFor waits until a file exists and contains a text.
 func waitFor(t *testing.T, path, text string) {
 	t.Helper()
-	end := time.Now().Add(deadline)
-	for {
+	eventually.Succeeds(t, "contents of "+path, func() error {
 		b, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(b), text) {
-			return
+		if err == nil && !strings.Contains(string(b), text) {
+			err = fmt.Errorf("no %q in %q", text, b)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s has %q, %v; want %q", path, b, err, text)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err
+	})
 }

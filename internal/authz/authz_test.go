@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 )
 
-// leaves returns the paths of the members of a type that are no structs.
+// leaves returns the paths of the fields of a type that are not structs.
 func leaves(t reflect.Type, prefix string) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -118,7 +118,7 @@ func TestRules(t *testing.T) {
 		}
 		seen[key] = true
 		if r.Grant(0) != authz.Deny {
-			t.Errorf("%s: a caller without roles may", key)
+			t.Errorf("%s: allowed to a caller without roles", key)
 		}
 		if r.Refusal == "" {
 			t.Errorf("%s has no refusal", key)
@@ -131,7 +131,7 @@ func TestRules(t *testing.T) {
 			}
 		}
 		if r.Action != authz.Attach && r.Grant(authz.Of(authz.Administrator)) != authz.Allow {
-			t.Errorf("%s: an administrator may not", key)
+			t.Errorf("%s: not allowed to an administrator", key)
 		}
 	}
 	for _, f := range authz.Fields() {
@@ -150,6 +150,6 @@ func TestUnknownIsDenied(t *testing.T) {
 		t.Error("an action without a rule is allowed")
 	}
 	if !authz.OperatorKey("teleport") {
-		t.Error("a parameter without a row is for everybody")
+		t.Error("a parameter without a row is allowed to all users")
 	}
 }

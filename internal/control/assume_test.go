@@ -78,11 +78,11 @@ func TestAssumedStatusStaysUntilTheObjectHasOne(t *testing.T) {
 
 func TestStatusIsAssumedOnlyOfSinglePodsWithoutOne(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.BatchJob){
-		"a submitted job":     func(b *v1alpha1.BatchJob) { b.Spec.Workload = nil },
-		"a group":             func(b *v1alpha1.BatchJob) { b.Spec.Workload.Group = "group ml/g" },
-		"two pods":            func(b *v1alpha1.BatchJob) { b.Spec.Workload.Pods = make([]v1alpha1.WorkloadPod, 2) },
-		"a job that was back": func(b *v1alpha1.BatchJob) { b.Status.State = v1alpha1.StatePending },
-		"a job that has run":  func(b *v1alpha1.BatchJob) { b.Status.Restarts = 1 },
+		"a submitted job":         func(b *v1alpha1.BatchJob) { b.Spec.Workload = nil },
+		"a group":                 func(b *v1alpha1.BatchJob) { b.Spec.Workload.Group = "group ml/g" },
+		"two pods":                func(b *v1alpha1.BatchJob) { b.Spec.Workload.Pods = make([]v1alpha1.WorkloadPod, 2) },
+		"a job that was requeued": func(b *v1alpha1.BatchJob) { b.Status.State = v1alpha1.StatePending },
+		"a job that has run":      func(b *v1alpha1.BatchJob) { b.Status.Restarts = 1 },
 	} {
 		s, b := NewJobs(), singlePod(1)
 		change(b)
@@ -94,7 +94,7 @@ func TestStatusIsAssumedOnlyOfSinglePodsWithoutOne(t *testing.T) {
 }
 
 // The object replaces the job that was assumed before it, whose status stays.
-func TestObjectTakesThePlaceOfTheAssumedJob(t *testing.T) {
+func TestObjectReplacesAssumedJob(t *testing.T) {
 	s := NewJobs()
 	var last [2]*v1alpha1.BatchJob
 	s.Subscribe(func(old, now *v1alpha1.BatchJob) { last = [2]*v1alpha1.BatchJob{old, now} })
@@ -112,19 +112,19 @@ func TestObjectTakesThePlaceOfTheAssumedJob(t *testing.T) {
 		t.Errorf("%d jobs, notified of %v", s.Len(), last)
 	}
 	if _, ok := s.AssumeStatus(placed, t0, setState(v1alpha1.StateCompleted)); ok {
-		t.Error("a job without an object was changed though it has one by now")
+		t.Error("a status was assumed for a version that the object has replaced")
 	}
 }
 
-// An object that an earlier process created counts, with its id.
-func TestObjectWithAnotherNumberCorrectsTheAssumedJob(t *testing.T) {
+// An object that an earlier process has created replaces the assumed job, with its own id.
+func TestObjectWithAnotherIDReplacesAssumedJob(t *testing.T) {
 	s := NewJobs()
 	removed := false
 	s.Subscribe(func(old, now *v1alpha1.BatchJob) { removed = removed || now == nil && old.Spec.JobID == 2 })
 	assumeStatus(t, s, assumedJob(s, 2), v1alpha1.StateRunning)
 	s.Apply(singlePod(7))
 	if _, known := s.Get("2"); known || !removed {
-		t.Error("the number that no longer counts is still there")
+		t.Error("the job with the old id still exists")
 	}
 	if b, _ := s.Get("1"); b == nil || b.Status.State != "" || s.IsAssumed(b) {
 		t.Errorf("%+v", b)
@@ -203,7 +203,7 @@ func TestBulkCancelEndsPendingJobs(t *testing.T) {
 	}{
 		"1": {v1alpha1.StateCancelled, true, true},
 		"2": {v1alpha1.StateConfiguring, true, false}, // the keeper ends it
-		"3": {"", false, false},                       // a requeue requested since then counts
+		"3": {"", false, false},                       // the requeue was requested later
 	} {
 		b, _ := s.Get(id)
 		if b.Status.State != want.state || (b.Spec.Cancel == request) != want.cancelled || s.IsAssumed(b) != want.assumed {
@@ -220,7 +220,7 @@ func TestRemovedJobIsNotAssumed(t *testing.T) {
 	b := assumedJob(s, 1)
 	s.Remove(b, t0)
 	if s.Len() != 0 || s.IsAssumed(b) {
-		t.Error("the job is still there")
+		t.Error("the job was not removed")
 	}
 	s.AssumeJob(singlePod(0))
 	if s.Len() != 0 {

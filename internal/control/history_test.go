@@ -41,7 +41,7 @@ func TestStatusKeepsTheAttemptsThatWereRequeued(t *testing.T) {
 		!p.Start.Equal(&start) || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
 		t.Errorf("%+v", p)
 	}
-	// The API server accepts no null for an instant; the job would never change again.
+	// The API server does not accept null for a time, so that it would refuse all later changes.
 	if b, err := json.Marshal(p); err != nil || bytes.Contains(b, []byte("null")) {
 		t.Errorf("%s, %v", b, err)
 	}
@@ -55,6 +55,6 @@ func TestStatusKeepsTheAttemptsThatWereRequeued(t *testing.T) {
 		step(101+2*i, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StatePending })
 	}
 	if len(s.Past) > 32 || len(s.History) > 64 {
-		t.Errorf("%d past, %d changes: a status must not grow without bounds", len(s.Past), len(s.History))
+		t.Errorf("%d past, %d changes: want at most 32 and 64", len(s.Past), len(s.History))
 	}
 }

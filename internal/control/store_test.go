@@ -36,13 +36,13 @@ func TestStoreKeepsTheNewest(t *testing.T) {
 	}
 }
 
-func TestStoreDoesNotReviveTheDeleted(t *testing.T) {
+func TestStoreDoesNotRestoreDeletedObjects(t *testing.T) {
 	s := NewStore(jobKey)
 	s.Apply(version("a", 1, 5))
 	s.Remove(version("a", 1, 6), time.Now())
-	s.Apply(version("a", 1, 7)) // the answer to an earlier write
+	s.Apply(version("a", 1, 7)) // the response to an earlier write
 	if s.Len() != 0 || len(s.ByIndex("1")) != 0 {
-		t.Error("a deleted object is back")
+		t.Error("a deleted object is stored again")
 	}
 	s.Apply(version("b", 1, 8))
 	if j, ok := s.Get("1"); !ok || j.UID != "b" {
@@ -58,7 +58,7 @@ func TestStoreFollowsTheKey(t *testing.T) {
 	}
 	s.Apply(version("a", 3, 2))
 	if _, ok := s.Get("3"); !ok {
-		t.Error("the key is not followed")
+		t.Error("the object cannot be found by its new key")
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-var update = flag.Bool("update", false, "write the generated files anew")
+var update = flag.Bool("update", false, "write the generated files")
 
 const top = "../.."
 
@@ -45,8 +45,8 @@ func files(t *testing.T) map[string]string {
 	return f
 }
 
-// there returns the generated files in the repository.
-func there(t *testing.T) []string {
+// existing returns the generated files in the repository.
+func existing(t *testing.T) []string {
 	t.Helper()
 	var out []string
 	for _, pattern := range []string{"docs/man/*", "completions/*", "docs/authorization.md"} {
@@ -66,7 +66,7 @@ func there(t *testing.T) []string {
 func TestFilesAreUpToDate(t *testing.T) {
 	want := files(t)
 	if *update {
-		for _, name := range there(t) {
+		for _, name := range existing(t) {
 			if _, ok := want[name]; !ok {
 				if err := os.Remove(filepath.Join(top, name)); err != nil {
 					t.Fatal(err)
@@ -85,12 +85,12 @@ func TestFilesAreUpToDate(t *testing.T) {
 	}
 	for name, text := range want {
 		if got, err := os.ReadFile(filepath.Join(top, name)); err != nil || string(got) != text {
-			t.Errorf("%s is not what the tables say (%v): run make generate", name, err)
+			t.Errorf("%s is out of date (%v): run make generate", name, err)
 		}
 	}
-	for _, name := range there(t) {
+	for _, name := range existing(t) {
 		if _, ok := want[name]; !ok {
-			t.Errorf("%s is generated no more: run make generate", name)
+			t.Errorf("%s is not generated any more: run make generate", name)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	f := files(t)
 	for _, name := range append(cli.Names(), "berth", "berth-up", "berth-down", "berth-translate", "berth-completion") {
 		if text := f["docs/man/"+name+".1"]; len(text) < 300 {
-			t.Errorf("%s has no page to speak of: %q", name, text)
+			t.Errorf("%s has no page, or only a short one: %q", name, text)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestEveryServerHasAPage(t *testing.T) {
 		text := f["docs/man/berth-"+s.Program+".8"]
 		s.Flags.VisitAll(func(flag *pflag.Flag) {
 			if !strings.Contains(text, strings.ReplaceAll("--"+flag.Name, "-", `\-`)) {
-				t.Errorf("the page of %s does not tell of --%s", s.Program, flag.Name)
+				t.Errorf("the page of %s does not have --%s", s.Program, flag.Name)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ func TestSubmitRequestsTheForecast(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
 			t.Error(err)
 		}
-		if _, asked := b.Metadata.Annotations[wire.AnnotationForecast]; !asked {
+		if _, requested := b.Metadata.Annotations[wire.AnnotationForecast]; !requested {
 			fmt.Fprint(w, `{"spec":{"job":{},"partition":"main"}}`)
 			return
 		}

@@ -197,13 +197,13 @@ func TestOperate(t *testing.T) {
 	}
 }
 
-// Jobs for which one request had no time are sent again.
+// Jobs that the server has not handled in time are sent again.
 func TestOperateResendsLateJobs(t *testing.T) {
-	var asked [][]string
+	var requests [][]string
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		var op status.Operation
 		_ = json.NewDecoder(r.Body).Decode(&op)
-		if asked = append(asked, op.Jobs); len(asked) == 1 {
+		if requests = append(requests, op.Jobs); len(requests) == 1 {
 			fmt.Fprintf(
 				w,
 				`{"items":[{"job":"3"},{"job":"4","error":"late","code":%q},{"job":"5","error":"late","code":%q}]}`,
@@ -216,8 +216,8 @@ func TestOperateResendsLateJobs(t *testing.T) {
 	})
 	got, err := c.Operate(context.Background(), status.Operation{Verb: status.OpCancel, Users: []string{"alice"}})
 	want := []status.OperationStatus{{Job: "3"}, {Job: "4"}, {Job: "5", Error: "Invalid job id specified"}}
-	if err != nil || !reflect.DeepEqual(got.Items, want) || !reflect.DeepEqual(asked, [][]string{nil, {"4", "5"}}) {
-		t.Errorf("%+v %v, asked %v", got, err, asked)
+	if err != nil || !reflect.DeepEqual(got.Items, want) || !reflect.DeepEqual(requests, [][]string{nil, {"4", "5"}}) {
+		t.Errorf("%+v %v, requests %v", got, err, requests)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestWatchResumes(t *testing.T) {
 			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":9,"name":"old"}]}`)
 		case 2:
 			if q.Get("since") != "" {
-				t.Error("the watch resumes from half a list:", q)
+				t.Error("the watch resumes from an incomplete list:", q)
 			}
 			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":1,"name":"a\nb"}]}`)
 			fmt.Fprintln(w, `{"type":"MORE","revision":"x-5","time":1,"items":[{"id":2,"name":"b"}]}`)
@@ -54,7 +54,7 @@ func TestWatchResumes(t *testing.T) {
 	}
 }
 
-// A watch that the server refuses for good is not sent again.
+// A watch that the server refuses permanently is not repeated.
 func TestWatchRefused(t *testing.T) {
 	c := connected(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	err := c.Watch(context.Background(), Filter{}, func(*status.JobEvent) error { return nil }, nil)

@@ -109,8 +109,8 @@ func TestCredentialPluginRunsAgainAfterUnauthorized(t *testing.T) {
 	}
 }
 
-// A relative plugin is looked for beside the kubeconfig that names it, which
-// need not be the first one.
+// A relative path of a plugin is relative to the kubeconfig that contains it, which need not be the
+// first one.
 func TestRelativeCredentialPlugin(t *testing.T) {
 	dir := t.TempDir()
 	plugin := "#!/bin/sh\necho '{\"status\":{\"token\":\"beside\"}}'\n"

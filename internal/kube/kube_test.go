@@ -274,7 +274,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestForeignCertificate(t *testing.T) {
-	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("request got through") })
+	url, _ := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the server got a request") })
 	c, err := New(process(nil, nil), &Config{Server: url, Source: "/k"})
 	if err != nil {
 		t.Fatal(err)

@@ -34,13 +34,13 @@ func TestStateIsLockedAndOurs(t *testing.T) {
 	}
 }
 
-func TestWipeKeepsWhatIsNotOurs(t *testing.T) {
+func TestWipeKeepsOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "letter"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := openState(dir); err == nil {
-		t.Fatal("a directory with other files was taken")
+		t.Fatal("a directory with other files was accepted")
 	}
 	state := filepath.Join(dir, "state")
 	s, err := openState(state)
@@ -55,7 +55,7 @@ func TestWipeKeepsWhatIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(state, "control")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("control is still there: %v", err)
+		t.Errorf("control still exists: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(state, fileMarker)); err != nil {
 		t.Error(err)
@@ -77,7 +77,7 @@ func TestListen(t *testing.T) {
 	}
 	other, err := listen(hosts, "--api-port", 0, port)
 	if err != nil || portOf(other) == port {
-		t.Errorf("a remembered port that is taken: %v", err)
+		t.Errorf("a remembered port that is in use: %v", err)
 	} else {
 		_ = other.Close()
 	}
@@ -105,7 +105,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-func TestProcessIsItself(t *testing.T) {
+func TestProcessAlive(t *testing.T) {
 	started, err := startTicks(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -114,15 +114,15 @@ func TestProcessIsItself(t *testing.T) {
 		t.Error("this process is not alive")
 	}
 	if (Process{PID: os.Getpid(), Started: started + 1}).Alive() {
-		t.Error("another process with the same number is taken for it")
+		t.Error("another process with the same pid is reported as alive")
 	}
 }
 
-// A user who puts links in the way cannot make root write elsewhere.
+// A user who creates symbolic links cannot make root write elsewhere.
 func TestHomeWithHostileFiles(t *testing.T) {
 	me, err := Current()
 	if err != nil {
-		t.Skipf("the user who runs the tests cannot be a user: %v", err)
+		t.Skipf("the user who runs the tests cannot be a user of a cluster: %v", err)
 	}
 	outside := t.TempDir()
 	for name, trap := range map[string]func(home string) error{
@@ -167,7 +167,7 @@ func TestHomeWithHostileFiles(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(me.Home, userFile)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("kubeconfig is still there: %v", err)
+		t.Errorf("kubeconfig still exists: %v", err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWithdraw: a file that another cluster has written since is left alone.
+// TestWithdraw: a file that another cluster has written meanwhile is kept.
 func TestWithdraw(t *testing.T) {
 	dir := t.TempDir()
 	mine, other, gone := filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")
@@ -32,7 +32,7 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// TestPlainClustersAreNotFound: commands find no cluster in which there is no Berth.
+// TestPlainClustersAreNotFound: commands do not find a cluster without Berth.
 func TestPlainClustersAreNotFound(t *testing.T) {
 	k := &cluster{Config: Config{Plain: true}}
 	nobody := Account{Name: "berth-test", UID: 4294967, GID: 4294967}

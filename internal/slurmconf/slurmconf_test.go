@@ -62,7 +62,7 @@ func TestReference(t *testing.T) {
 	if !reflect.DeepEqual(c.Nodes[1], want) {
 		t.Errorf("node: %+v", c.Nodes[1])
 	}
-	for i, want := range []string{"1", "2"} { // sinfo lists them in this order
+	for i, want := range []string{"1", "2"} { // the order of sinfo
 		if have := c.Partitions[i].Annotations[v1alpha1.OrderAnnotation]; have != want {
 			t.Errorf("the order of %s is %q, not %q", c.Partitions[i].Name, have, want)
 		}
@@ -174,7 +174,7 @@ PartitionName=none
 	}
 }
 
-// TestAll: the word ALL is a value of its own in these lists, other than in AllowGroups.
+// TestAll: ALL is kept as a value in these lists, unlike in AllowGroups.
 func TestAll(t *testing.T) {
 	s := parse(t, "AccountingStorageEnforce=ALL\nPrivateData=all\nPropagateResourceLimitsExcept=ALL\n").Cluster
 	for _, have := range [][]string{s.AccountingStorageEnforce, s.PrivateData, s.PropagateResourceLimitsExcept} {
@@ -201,7 +201,7 @@ func TestGRES(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhere(t *testing.T) {
+func TestErrorsHaveFileAndLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"\n\nnonsense here\n", `slurm.conf:3: invalid text "nonsense here", expected Key=Value`},
 		{"NodeName=n CPUs=many", "slurm.conf:1: invalid CPUs=many, expected a number from 1 to 65536"},

@@ -23,7 +23,7 @@ func TestLimits(t *testing.T) {
 	}
 	p.OpenFiles = func() (uint64, bool) { return 0, false }
 	if got = p.Limits(); got["NOFILE"] != 20000 {
-		t.Errorf("%v, want what the kernel tells", got)
+		t.Errorf("%v, want the limit of the kernel", got)
 	}
 	delete(files, "/proc/self/limits")
 	if got = p.Limits(); got != nil {

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A container's seccomp profile refuses unshare; that must not keep anybody
-// from logging in.
+// Users can log in although a container's seccomp profile forbids unshare.
 func TestDoWithoutUnshare(t *testing.T) {
 	unshare = func(int) error { return unix.EPERM }
 	t.Cleanup(func() { unshare = unix.Unshare })
@@ -23,7 +22,7 @@ func TestDoWithoutUnshare(t *testing.T) {
 	}
 }
 
-func TestDoChangesOneThreadForAWhile(t *testing.T) {
+func TestDoChangesOneThread(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "private")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -31,7 +30,7 @@ func TestDoChangesOneThreadForAWhile(t *testing.T) {
 	other := User{UID: 61001, GID: 61002, Groups: []int{61003}}
 	if os.Geteuid() != 0 {
 		if err := Do(other, func() error { return nil }); err == nil {
-			t.Error("acts as somebody else without being root")
+			t.Error("Do changes the user without being root")
 		}
 		return
 	}
@@ -52,9 +51,9 @@ func TestDoChangesOneThreadForAWhile(t *testing.T) {
 		t.Errorf("reading root's file: %v", err)
 	}
 	if err := Do(other, func() error { panic("defect") }); err == nil {
-		t.Error("a panic is no error")
+		t.Error("a panic is not returned as an error")
 	}
-	for range 100 { // the threads of before are not used again
+	for range 100 { // the changed threads are not used again
 		done := make(chan int)
 		go func() { done <- os.Geteuid() }()
 		if uid := <-done; uid != 0 {
@@ -70,18 +69,18 @@ func TestHangingLookupsOfOneUserAreBounded(t *testing.T) {
 	t.Cleanup(func(was time.Duration) func() { return func() { patience = was } }(patience))
 	patience = time.Minute
 	dead := make(chan struct{})
-	var began, ended sync.WaitGroup
+	var started, ended sync.WaitGroup
 	for range Many {
-		began.Add(1)
+		started.Add(1)
 		ended.Add(1)
 		go func() {
 			defer ended.Done()
-			if err := Do(u, func() error { began.Done(); <-dead; return nil }); err != nil {
+			if err := Do(u, func() error { started.Done(); <-dead; return nil }); err != nil {
 				t.Error(err)
 			}
 		}()
 	}
-	began.Wait()
+	started.Wait()
 	patience = time.Millisecond
 	if err := Do(u, func() error { return nil }); !errors.Is(err, ErrBusy) {
 		t.Errorf("one more: %v", err)

@@ -200,7 +200,7 @@ func TestGetent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	script := filepath.Join(t.TempDir(), "hangs")
-	exectest.Write(t, script, "#!/bin/sh\nsleep 5 & wait\n") // what it has started holds its output
+	exectest.Write(t, script, "#!/bin/sh\nsleep 5 & wait\n") // its child keeps the output open
 	if _, err := (Getent{Program: script}).Lookup(ctx, "ann"); err == nil || errors.Is(err, ErrUnknownUser) {
 		t.Errorf("a name service that hangs: %v", err)
 	}
@@ -209,7 +209,7 @@ func TestGetent(t *testing.T) {
 func TestCommandsMustNotRunAsRoot(t *testing.T) {
 	c := Config{Users: First{}, KeysCommand: []string{"/bin/true"}}
 	if err := c.Check(); err == nil {
-		t.Error("no refusal")
+		t.Error("a configuration with a command that runs as root is accepted")
 	}
 }
 
@@ -231,7 +231,7 @@ func TestKeysCommand(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := c.PublicKey(t.Context(), Attempt{User: "ann", Key: newKey(t).PublicKey(), Now: time.Now()}); err == nil {
-		t.Error("another key: let in")
+		t.Error("another key: the login succeeded")
 	}
 	if _, err := FromPermissions(nil); err == nil {
 		t.Error("no permissions give an identity")

@@ -20,7 +20,7 @@ import (
 func forged(t *testing.T, authority ssh.PublicKey, signer ssh.Signer) *ssh.Certificate {
 	t.Helper()
 	cert := &ssh.Certificate{
-		Key: newKey(t).PublicKey(), CertType: ssh.UserCert, KeyId: "--chosen-by-anybody", ValidPrincipals: []string{"ann"},
+		Key: newKey(t).PublicKey(), CertType: ssh.UserCert, KeyId: "--chosen-by-client", ValidPrincipals: []string{"ann"},
 		ValidBefore: ssh.CertTimeInfinity,
 	}
 	if err := cert.SignCert(rand.Reader, signer); err != nil {
@@ -34,7 +34,7 @@ func forged(t *testing.T, authority ssh.PublicKey, signer ssh.Signer) *ssh.Certi
 // names a trusted CA starts neither command, and the command for keys never gets its
 // name.
 func TestForgedCertificatesReachNoCommand(t *testing.T) {
-	dir, err := os.MkdirTemp("", "forged") // the command's user has to get through
+	dir, err := os.MkdirTemp("", "forged") // accessible to the command's user
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +68,9 @@ func TestForgedCertificatesReachNoCommand(t *testing.T) {
 	if data, err := os.ReadFile(seen); err == nil {
 		t.Errorf("commands ran: %q", data)
 	}
-	stranger := newKey(t)
-	if err := try(forged(t, stranger.PublicKey(), stranger)); err == nil {
-		t.Error("a stranger's certificate was taken")
+	unknown := newKey(t)
+	if err := try(forged(t, unknown.PublicKey(), unknown)); err == nil {
+		t.Error("a certificate of an unknown authority was accepted")
 	}
 	if data, err := os.ReadFile(seen); err != nil || string(data) != "keys ann %i\n" {
 		t.Errorf("the commands saw %q, %v", data, err)
@@ -78,7 +78,7 @@ func TestForgedCertificatesReachNoCommand(t *testing.T) {
 	if err := try(forged(t, ca.PublicKey(), ca)); err != nil {
 		t.Errorf("a good certificate: %v", err)
 	}
-	if data, _ := os.ReadFile(seen); !strings.HasSuffix(string(data), "principals --chosen-by-anybody\n") {
+	if data, _ := os.ReadFile(seen); !strings.HasSuffix(string(data), "principals --chosen-by-client\n") {
 		t.Errorf("the commands saw %q", data)
 	}
 }

@@ -49,13 +49,13 @@ func FuzzCertificate(f *testing.F) {
 		}
 		known := option == "" || option == "force-command" || option == "source-address"
 		if principal != "ann" || !known || !signed && len(junk) > 0 {
-			t.Errorf("principal %q, option %q, signed %v with %q: let in", principal, option, signed, junk)
+			t.Errorf("principal %q, option %q, signed %v with %q: the login succeeded", principal, option, signed, junk)
 		}
 		if o.HasCommand != (option == "force-command") || o.HasCommand && o.Command != value {
 			t.Errorf("option %q=%q: %+v", option, value, o)
 		}
 		if option == "source-address" && !strings.Contains(value, "192.0.2.") && !strings.Contains(value, "/") {
-			t.Errorf("source-address %q lets 192.0.2.1 in", value)
+			t.Errorf("source-address %q accepts 192.0.2.1", value)
 		}
 	})
 }
@@ -113,10 +113,10 @@ func FuzzMatchFrom(f *testing.F) {
 			return
 		}
 		if matchFrom(patterns, a) && matchFrom(patterns+",!"+a.Unmap().WithZone("").String(), a) {
-			t.Errorf("%q and not %s: let in", patterns, a)
+			t.Errorf("%q and not %s: the login succeeded", patterns, a)
 		}
 		if strings.Trim(patterns, "!, ") == "" && matchFrom(patterns, a) {
-			t.Errorf("%q lets %s in", patterns, a)
+			t.Errorf("%q accepts %s", patterns, a)
 		}
 	})
 }

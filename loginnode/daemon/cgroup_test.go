@@ -12,7 +12,7 @@ import (
 
 // If no cgroup can be created, resource limits are used instead, which the log reports,
 // unless the cgroup is required.
-func TestResourceLimitsStandInForCgroups(t *testing.T) {
+func TestResourceLimitsReplaceCgroups(t *testing.T) {
 	var output []string
 	warn := func(text string) { output = append(output, text) }
 	f := File{Cgroup: &Cgroup{Parent: t.TempDir(), CPUs: "200000 100000", Memory: "4G", PIDs: "512"}, Limits: map[string]string{"nproc": "100"}}
@@ -37,7 +37,7 @@ func TestResourceLimitsStandInForCgroups(t *testing.T) {
 		bad.Parent = f.Cgroup.Parent
 		f.Cgroup = &bad
 		if _, err := f.session(warn); err == nil {
-			t.Errorf("%+v is taken", bad)
+			t.Errorf("%+v is accepted", bad)
 		}
 	}
 	f.Cgroup = &Cgroup{Parent: f.Cgroup.Parent, Memory: "max", PIDs: "max"}

@@ -25,6 +25,6 @@ func TestSwitchesAreReadAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Read(name); err == nil {
-		t.Error("an unknown field was taken")
+		t.Error("an unknown field was accepted")
 	}
 }

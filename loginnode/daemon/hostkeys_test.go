@@ -10,7 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Generated keys stay, so that clients never warn; RSA signs only with SHA-2.
+// Generated keys are kept, because clients would warn about new ones; RSA signs only with SHA-2.
 func TestHostKeysStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if _, err := hostKeys(dir, false); err == nil {
@@ -49,6 +49,6 @@ func TestHostKeysStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := hostKeys(dir, true); err == nil {
-		t.Error("a broken key is passed over")
+		t.Error("a broken key is ignored")
 	}
 }

@@ -17,7 +17,7 @@ func TestIgnoredSignalsAreReset(t *testing.T) {
 		catchIgnored()
 		out, err := exec.Command("sh", "-c", ignored).CombinedOutput()
 		mask, bad := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(string(out), "SigIgn:")), 16, 64)
-		// A C library ignores signals of its own, of the numbers from 32 on.
+		// The C library may ignore signals that it uses itself, which have numbers from 32 on.
 		if err != nil || bad != nil || mask&(1<<(syscall.SIGHUP-1)|1<<(syscall.SIGINT-1)) != 0 {
 			t.Errorf("%v: %s", err, out)
 		}

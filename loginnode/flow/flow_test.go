@@ -13,18 +13,18 @@ import (
 // requested sizes.
 type uneven struct {
 	rest  []byte
-	dice  *rand.Rand
-	asked map[int]bool
+	rand  *rand.Rand
+	sizes map[int]bool
 }
 
 func (u *uneven) Read(p []byte) (int, error) {
 	if len(u.rest) == 0 {
 		return 0, io.EOF
 	}
-	u.asked[len(p)] = true
+	u.sizes[len(p)] = true
 	limit := len(p)
-	if u.dice.IntN(2) == 0 {
-		limit = 1 + u.dice.IntN(limit)
+	if u.rand.IntN(2) == 0 {
+		limit = 1 + u.rand.IntN(limit)
 	}
 	n := copy(p[:limit], u.rest)
 	u.rest = u.rest[n:]
@@ -37,7 +37,7 @@ func TestCopyKeepsEveryByte(t *testing.T) {
 		text[i] = byte(i * i >> 8)
 	}
 	for _, small := range []int{1, 2 << 10, Small} {
-		from := &uneven{rest: text, dice: rand.New(rand.NewPCG(1, uint64(small))), asked: map[int]bool{}}
+		from := &uneven{rest: text, rand: rand.New(rand.NewPCG(1, uint64(small))), sizes: map[int]bool{}}
 		if small == 1 {
 			from.rest = text[:10_000]
 		}
@@ -51,8 +51,8 @@ func TestCopyKeepsEveryByte(t *testing.T) {
 		if !bytes.Equal(got.Bytes(), want) || n.Load() != int64(len(want)) {
 			t.Errorf("buffer of %d: %d bytes of %d came, %d were counted", small, got.Len(), len(want), n.Load())
 		}
-		if wider != 1 || len(from.asked) != 2 || !from.asked[small] || !from.asked[large] {
-			t.Errorf("buffer of %d: bulk was called %d times, reads were of %v", small, wider, from.asked)
+		if wider != 1 || len(from.sizes) != 2 || !from.sizes[small] || !from.sizes[large] {
+			t.Errorf("buffer of %d: bulk was called %d times, reads were of %v", small, wider, from.sizes)
 		}
 	}
 }

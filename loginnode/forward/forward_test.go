@@ -50,7 +50,7 @@ func TestAllowListsAndPermitted(t *testing.T) {
 		}
 	}
 	if _, err := p.Destination(t.Context(), "192.0.2.1", 80); err == nil {
-		t.Error("another port")
+		t.Error("another port is accepted")
 	}
 	for _, c := range []struct {
 		rules []string
@@ -67,19 +67,19 @@ func TestAllowListsAndPermitted(t *testing.T) {
 	}
 }
 
-// asking is a channel that a client requests, and the answer to it.
-type asking struct {
+// channelRequest is a client's request for a channel, and the response to it.
+type channelRequest struct {
 	payload            []byte
 	accepted, rejected bool
 }
 
-func (a *asking) Accept() (ssh.Channel, <-chan *ssh.Request, error) {
+func (a *channelRequest) Accept() (ssh.Channel, <-chan *ssh.Request, error) {
 	a.accepted = true
 	return nil, nil, errors.New("not in this test")
 }
-func (a *asking) Reject(ssh.RejectionReason, string) error { a.rejected = true; return nil }
-func (a *asking) ChannelType() string                      { return "" }
-func (a *asking) ExtraData() []byte                        { return a.payload }
+func (a *channelRequest) Reject(ssh.RejectionReason, string) error { a.rejected = true; return nil }
+func (a *channelRequest) ChannelType() string                      { return "" }
+func (a *channelRequest) ExtraData() []byte                        { return a.payload }
 
 // A key without permission to forward and listen gets neither, whatever it requests.
 func FuzzRequests(f *testing.F) {
@@ -92,7 +92,7 @@ func FuzzRequests(f *testing.F) {
 		login := &auth.Login{User: &auth.User{UID: os.Geteuid()}, Options: auth.Options{PermitOpen: []string{}, PermitListen: []string{}}}
 		w := &Forwarder{Policy: &Policy{}, Login: login, Context: t.Context(), Bytes: &Bytes{}, Panicked: func(v any) { t.Errorf("panic: %v", v) }}
 		for _, serve := range []func(ssh.NewChannel){w.DirectTCP, w.DirectUnix} {
-			a := &asking{payload: payload}
+			a := &channelRequest{payload: payload}
 			if serve(a); a.accepted || !a.rejected {
 				t.Errorf("%q: accepted %v, rejected %v", payload, a.accepted, a.rejected)
 			}
@@ -101,6 +101,6 @@ func FuzzRequests(f *testing.F) {
 		if ok || w.ListenUnix(payload) || w.Cancel(payload) || w.CancelUnix(payload) || len(w.listeners) > 0 || w.flows != 0 {
 			t.Errorf("%q: %v, %d listeners, %d flows", payload, ok, len(w.listeners), w.flows)
 		}
-		Host(&asking{payload: payload})
+		Host(&channelRequest{payload: payload})
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clock is a test's time and its limiter.
+// clock has the time of a test and a limiter that uses it.
 type clock struct {
 	*testing.T
 	now     time.Time
@@ -28,8 +28,8 @@ func newClock(t *testing.T, s Startups, p Penalties, shared ...string) *clock {
 	return k
 }
 
-// admit is a connection from an address, later than all before; refused is why it
-// is not let in.
+// admit opens a connection from an address, later than all before; refused is the expected reason
+// of its refusal.
 func (k *clock) admit(addr, refused string) *Pending {
 	k.Helper()
 	k.now = k.now.Add(time.Millisecond)
@@ -40,7 +40,7 @@ func (k *clock) admit(addr, refused string) *Pending {
 	return p
 }
 
-// fail is a connection that ends so.
+// fail opens a connection, which ends with the outcome.
 func (k *clock) fail(addr string, how Outcome) {
 	k.Helper()
 	k.admit(addr, "").Done(how)
@@ -55,29 +55,29 @@ func (k *clock) wantDropped(want ...string) {
 }
 
 const (
-	stranger = "192.0.2.1"
+	attacker = "192.0.2.1"
 	honest   = "192.0.2.2"
 	third    = "192.0.2.3"
 )
 
 func TestFailedConnectionsArePenalisedOnce(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{})
-	p := k.admit(stranger, "")
+	p := k.admit(attacker, "")
 	p.Done(AuthFailed)
 	p.Done(Crashed) // it has ended already
-	k.fail(stranger, AuthFailed)
-	k.fail(stranger, NoAttempt)
-	k.fail(stranger, AuthFailed) // 16 s minus the time that has passed
-	k.admit(stranger, ReasonPenalty)
+	k.fail(attacker, AuthFailed)
+	k.fail(attacker, NoAttempt)
+	k.fail(attacker, AuthFailed) // 16 s minus the time that has passed
+	k.admit(attacker, ReasonPenalty)
 	k.admit(honest, "")
 	k.now = k.now.Add(2 * time.Second)
-	k.fail(stranger, GraceExceeded)
-	k.admit(stranger, ReasonPenalty)
+	k.fail(attacker, GraceExceeded)
+	k.admit(attacker, ReasonPenalty)
 	k.now = k.now.Add(time.Minute)
-	k.fail(stranger, Crashed)
-	k.admit(stranger, ReasonPenalty)
+	k.fail(attacker, Crashed)
+	k.admit(attacker, ReasonPenalty)
 	k.now = k.now.Add(90 * time.Second)
-	k.admit(stranger, "")
+	k.admit(attacker, "")
 	for range 1000 {
 		k.limiter.penalize(netip.MustParseAddr(third), k.limiter.source(k.limiter.block(netip.MustParseAddr(third))), Crashed)
 	}
@@ -87,18 +87,18 @@ func TestFailedConnectionsArePenalisedOnce(t *testing.T) {
 
 func TestLoginIsNoPenaltyAndProtectsItsAddress(t *testing.T) {
 	k := newClock(t, Startups{}, Penalties{})
-	k.fail(stranger, AuthFailed)
-	k.fail(stranger, AuthFailed)
-	k.fail(stranger, LoggedIn)
+	k.fail(attacker, AuthFailed)
+	k.fail(attacker, AuthFailed)
+	k.fail(attacker, LoggedIn)
 	for range 100 { // by another client with the same address
-		k.fail(stranger, AuthFailed)
+		k.fail(attacker, AuthFailed)
 	}
-	k.admit(stranger, "").Done(LoggedIn)
+	k.admit(attacker, "").Done(LoggedIn)
 	k.now = k.now.Add(25 * time.Hour)
 	for range 4 {
-		k.fail(stranger, AuthFailed)
+		k.fail(attacker, AuthFailed)
 	}
-	k.admit(stranger, ReasonPenalty)
+	k.admit(attacker, ReasonPenalty)
 }
 
 func TestSharedAddressesAreNotPenalised(t *testing.T) {
@@ -116,8 +116,8 @@ func TestSharedAddressesAreNotPenalised(t *testing.T) {
 	}
 	k.wantDropped("198.51.100.1 " + ReasonPerSource)
 	k = newClock(t, Startups{}, Penalties{Off: true})
-	k.fail(stranger, Crashed)
-	k.admit(stranger, "")
+	k.fail(attacker, Crashed)
+	k.admit(attacker, "")
 }
 
 func TestHostHasABlockOfAddresses(t *testing.T) {
@@ -131,18 +131,18 @@ func TestHostHasABlockOfAddresses(t *testing.T) {
 // refused.
 func TestAddressWithMostConnectionsMakesRoom(t *testing.T) {
 	k := newClock(t, Startups{Begin: 4, Rate: 100, Full: 4, PerSource: 3}, Penalties{})
-	first := k.admit(stranger, "")
-	k.admit(stranger, "")
-	k.admit(stranger, "")
+	first := k.admit(attacker, "")
+	k.admit(attacker, "")
+	k.admit(attacker, "")
 	k.wantDropped()
-	k.admit(stranger, "")
-	k.wantDropped(stranger + " " + ReasonPerSource)
-	first.Done(AuthFailed) // it was dropped: no penalty
+	k.admit(attacker, "")
+	k.wantDropped(attacker + " " + ReasonPerSource)
+	first.Done(AuthFailed) // it was dropped, which is no penalty
 	mine := k.admit(honest, "")
 	k.admit(third, "")
-	k.wantDropped(stranger + " " + ReasonStartups)
-	k.admit(stranger, "") // who has the most makes room for oneself
-	k.wantDropped(stranger + " " + ReasonStartups)
+	k.wantDropped(attacker + " " + ReasonStartups)
+	k.admit(attacker, "") // the address with the most connections loses one for its own
+	k.wantDropped(attacker + " " + ReasonStartups)
 	if k.limiter.Pending() != 4 {
 		t.Errorf("%d connections have not logged in", k.limiter.Pending())
 	}
@@ -154,10 +154,10 @@ func TestAddressWithMostConnectionsMakesRoom(t *testing.T) {
 // Of many addresses with one connection each, the oldest connection is dropped.
 func TestManyAddressesMakeRoomByAge(t *testing.T) {
 	k := newClock(t, Startups{Begin: 2, Rate: 100, Full: 2}, Penalties{})
-	k.admit(stranger, "")
+	k.admit(attacker, "")
 	k.admit(third, "")
 	k.admit(honest, "")
-	k.wantDropped(stranger + " " + ReasonStartups)
+	k.wantDropped(attacker + " " + ReasonStartups)
 }
 
 func TestEarlyDropIsRandom(t *testing.T) {
@@ -165,17 +165,17 @@ func TestEarlyDropIsRandom(t *testing.T) {
 	dice := 99
 	k.limiter.dice = func() int { return dice }
 	for range 4 {
-		k.admit(stranger, "")
+		k.admit(attacker, "")
 	}
-	k.wantDropped() // 50 and 75 of 100 are above the dice
-	k.admit(stranger, "")
-	k.wantDropped(stranger + " " + ReasonStartups) // full
+	k.wantDropped() // the probabilities of 50 and 75 % are below the drawn number
+	k.admit(attacker, "")
+	k.wantDropped(attacker + " " + ReasonStartups) // full
 	dice = 0
 	k = newClock(t, Startups{Begin: 2, Rate: 50, Full: 4, PerSource: 10}, Penalties{})
 	for range 3 {
-		k.admit(stranger, "")
+		k.admit(attacker, "")
 	}
-	k.wantDropped(stranger + " " + ReasonStartups)
+	k.wantDropped(attacker + " " + ReasonStartups)
 }
 
 // An attacker with many addresses uses no more memory than this, and does not affect
@@ -194,7 +194,7 @@ func TestRememberedAddressesAreBounded(t *testing.T) {
 	k.now = k.now.Add(48 * time.Hour)
 	k.limiter.sweep()
 	if n := len(k.limiter.sources); n != 1 { // honest's, whose connection is pending
-		t.Errorf("%d sources are remembered for ever", n)
+		t.Errorf("%d sources are never forgotten", n)
 	}
 	if len(k.limiter.waiting) != 1 {
 		t.Errorf("%d sources with connections", len(k.limiter.waiting))

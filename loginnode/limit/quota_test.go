@@ -18,14 +18,14 @@ func TestQuotas(t *testing.T) {
 	c := q.Channels(1)
 	for range 3 {
 		if !c.Enter() {
-			t.Error("fewer than three channels")
+			t.Error("one of the first three channels is refused")
 		}
 	}
 	if c.Enter() {
-		t.Error("more than three channels")
+		t.Error("a fourth channel is accepted")
 	}
 	if q.Channels(3).Enter() {
-		t.Error("a channel without a connection")
+		t.Error("a channel without a connection is accepted")
 	}
 	q.RemoveConnection(1)
 	q.RemoveConnection(1)

@@ -39,7 +39,7 @@ func FuzzClaims(f *testing.F) {
 			t.Errorf("%s: %q and %v", data, name, err)
 		}
 		if _, isList := claims["groups"].([]any); c.member(claims) == nil && !isList {
-			t.Errorf("%s: a member", data)
+			t.Errorf("%s: accepted as a member", data)
 		}
 	})
 }
@@ -51,10 +51,10 @@ func FuzzInvitation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, uri, code, whole string) {
 		text := invitation(&oauth2.DeviceAuthResponse{VerificationURI: uri, UserCode: code, VerificationURIComplete: whole})
 		if strings.Count(text, "\n") > 3 {
-			t.Errorf("lines of the provider's own: %q", text)
+			t.Errorf("the provider's texts add lines: %q", text)
 		}
 		if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r > unicode.MaxASCII || !unicode.IsPrint(r)) }) {
-			t.Errorf("not all of it can be seen: %q", text)
+			t.Errorf("it contains unprintable characters: %q", text)
 		}
 	})
 }

@@ -66,9 +66,9 @@ func TestHomesAppearComplete(t *testing.T) {
 	}
 }
 
-// If another user has put something where the home will be, it is not followed, and not
-// given to the user.
-func TestHomesTakeThePlaceOfNothing(t *testing.T) {
+// If another user has created a link or a directory in place of the home, the link is not
+// followed, and the directory does not get another owner.
+func TestHomesReplaceNothing(t *testing.T) {
 	u, dir := newUser(t)
 	elsewhere := filepath.Join(dir, "elsewhere")
 	u.Home = filepath.Join(dir, "ann")
@@ -96,7 +96,7 @@ func TestHomesTakeThePlaceOfNothing(t *testing.T) {
 	}
 	for _, name := range []string{link, theirs} {
 		if err := chownNew(name, u); err == nil {
-			t.Errorf("%s was given away", name)
+			t.Errorf("the owner of %s was changed", name)
 		}
 	}
 }

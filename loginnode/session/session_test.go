@@ -41,7 +41,7 @@ func FuzzRequests(f *testing.F) {
 
 // A directory of an ordinary file system has no cgroup files, and they must not be created
 // there.
-func TestCgroupsDoNotPretend(t *testing.T) {
+func TestCgroupsReportMissingLimits(t *testing.T) {
 	dir := t.TempDir()
 	c := Cgroups{Parent: dir, Memory: "1G"}
 	if _, _, err := c.Place(&auth.User{Name: "ann", UID: 7}); err == nil {
@@ -57,7 +57,7 @@ func TestCgroupsDoNotPretend(t *testing.T) {
 		t.Errorf("left: %v", err)
 	}
 	if err := (&Cgroups{Parent: dir, Memory: "1G"}).Ready(); err == nil || !strings.Contains(err.Error(), "cgroup2") {
-		t.Errorf("an ordinary directory is ready: %v", err)
+		t.Errorf("an ordinary directory is accepted: %v", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestCgroupsWriteTheLimits(t *testing.T) {
 	}
 	second() // the files keep the directory, as processes would
 	if len(c.users) != 0 || !c.left[7] || !c.sweeps {
-		t.Errorf("processes live on: %v, %v", c.users, c.left)
+		t.Errorf("processes are left: %v, %v", c.users, c.left)
 	}
 	for file := range want {
 		if err := os.Remove(filepath.Join(dir, file)); err != nil {

@@ -58,7 +58,7 @@ func forged(name, spec, batch string) string {
 // has installed.
 func TestAttackers(t *testing.T) {
 	p := startPlain(t)
-	// Alice is the administrator of a new cluster.
+	// In a new cluster alice, the first user, is the administrator.
 	values := append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=cluster.maxJobCount=40", "--set=jobs.allowImages={site/*}"}, ephemeral...)
 	if output, err := p.install("install", values...); err != nil {
 		t.Fatal(err, output)
@@ -111,9 +111,10 @@ func rightsOfBob(t *testing.T, bob *attacker) {
 	}
 }
 
-// forgeries are in bob's own namespace, and in his own jobs.
+// forgeries sends jobs in bob's own namespace, and changes of his own jobs, with values that he may
+// not set.
 func forgeries(t *testing.T, p *plain, bob *attacker) {
-	text, err := bob.do(http.MethodPost, bobsJobs, forged("somebody", `"user":"alice","jobID":1,"submitTime":"2001-01-01T00:00:00Z",`, ""))
+	text, err := bob.do(http.MethodPost, bobsJobs, forged("other", `"user":"alice","jobID":1,"submitTime":"2001-01-01T00:00:00Z",`, ""))
 	if err == nil {
 		var made struct {
 			Spec struct {
@@ -122,23 +123,23 @@ func forgeries(t *testing.T, p *plain, bob *attacker) {
 			}
 		}
 		if err := json.Unmarshal([]byte(text), &made); err != nil || made.Spec.User != "bob" || made.Spec.JobID < 3 || strings.HasPrefix(made.Spec.SubmitTime, "2001") {
-			t.Errorf("what was forged stayed: %s, %v", text, err)
+			t.Errorf("forged values were stored: %s, %v", text, err)
 		}
 	}
 	for name, body := range map[string]string{
 		"an image that is not allowed": forged("image", "", `,"container":{"image":"other/image"}`),
 		"a directory of the node":      forged("mount", "", `,"container":{"image":"site/image","mounts":"/var/lib/kubelet:/x"}`),
 		"the agent's own directory":    forged("agent", "", `,"container":{"image":"site/image","mounts":"/home:/berth/bin"}`),
-		"somebody else's group":        forged("group", "", `,"group":{"name":"root","gid":0}`),
+		"a group of other users":       forged("group", "", `,"group":{"name":"root","gid":0}`),
 		"a foreign finalizer":          strings.Replace(forged("final", "", ""), `"name":"j-final"`, `"name":"j-final","finalizers":["example.org/mine"]`, 1),
 		"a foreign owner":              strings.Replace(forged("owner", "", ""), `"name":"j-owner"`, `"name":"j-owner","ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"user-alice","uid":"1"}]`, 1),
 	} {
 		text, err := bob.do(http.MethodPost, bobsJobs, body)
 		if err == nil && !strings.Contains(text, "example.org/mine") && !strings.Contains(text, "ownerReferences") && strings.Contains(name, "foreign") {
-			continue // removed from it
+			continue // the API server or admission has removed it
 		}
 		if err == nil {
-			t.Errorf("%s was let in: %.300s", name, text)
+			t.Errorf("%s was accepted: %.300s", name, text)
 		}
 	}
 	for name, patch := range map[string]string{
@@ -148,7 +149,7 @@ func forgeries(t *testing.T, p *plain, bob *attacker) {
 		"a higher priority": `{"spec":{"job":{"priority":4000000000}}}`,
 	} {
 		if text, err := bob.do(http.MethodPatch, bobsJobs+"/j-bob", patch); err == nil {
-			t.Errorf("%s: %.300s", name, text)
+			t.Errorf("%s was accepted: %.300s", name, text)
 		}
 	}
 	if text := p.must(http.MethodGet, bobsJobs+"/j-bob", ""); !strings.Contains(text, `"user":"bob"`) {
@@ -183,22 +184,22 @@ func (p *plain) webhooks(t *testing.T, s *scheduler) {
 		}
 	}
 	if after := p.submit("bob"); after != before+1 {
-		t.Errorf("ids %d and %d: one was drawn between", before, after)
+		t.Errorf("ids %d and %d: a request has used up an id", before, after)
 	}
 }
 
-// flood submits more jobs than the cluster takes, from many sides at once.
+// flood submits more jobs than the cluster accepts, many at once.
 func flood(t *testing.T, bob *attacker) {
-	const jobs, most, sides = 200, 40, 64
-	var let, refused atomic.Int64
+	const jobs, most, clients = 200, 40, 64
+	var accepted, refused atomic.Int64
 	var group errgroup.Group
-	group.SetLimit(sides)
+	group.SetLimit(clients)
 	for n := range jobs {
 		group.Go(func() error {
 			text, err := bob.do(http.MethodPost, bobsJobs, forged(fmt.Sprintf("flood-%d", n), "", ""))
 			switch {
 			case err == nil:
-				let.Add(1)
+				accepted.Add(1)
 			case strings.Contains(text+err.Error(), "Resource temporarily unavailable"):
 				refused.Add(1)
 			default:
@@ -210,8 +211,8 @@ func flood(t *testing.T, bob *attacker) {
 	if err := group.Wait(); err != nil {
 		t.Error(err)
 	}
-	t.Logf("of %d jobs %d were let in", jobs, let.Load())
-	if let.Load() == 0 || let.Load() > most || refused.Load() == 0 {
-		t.Errorf("%d were let in and %d refused; the cluster takes %d in all", let.Load(), refused.Load(), most)
+	t.Logf("%d jobs, %d accepted", jobs, accepted.Load())
+	if accepted.Load() == 0 || accepted.Load() > most || refused.Load() == 0 {
+		t.Errorf("%d were accepted and %d refused; the cluster's limit is %d", accepted.Load(), refused.Load(), most)
 	}
 }

@@ -39,7 +39,7 @@ func TestBadClusters(t *testing.T) {
 			}
 			if !p.gone("/api/v1/namespaces/berth-system") || !p.gone(crds+"/batchjobs.berth.hpc") ||
 				!p.gone("/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-scheduler") {
-				t.Error("something was made")
+				t.Error("objects were created")
 			}
 		})
 	}
@@ -47,7 +47,7 @@ func TestBadClusters(t *testing.T) {
 	refused("no such storage class", "has no storage class fast", append([]string{"--set=accounting.sqlite.storageClass=fast"}, alice...)...)
 	refused("no such claim", "there is no claim mine", append([]string{"--set=accounting.sqlite.existingClaim=mine"}, alice...)...)
 	refused("no such Secret", "there is no Secret pg", append([]string{"--set=accounting.storage=postgresql,accounting.postgresql.existingSecret=pg"}, alice...)...)
-	refused("JobSet is left to nobody", "the cluster has no JobSet", append([]string{"--set=jobset.embedded=false"}, ephemeral...)...)
+	refused("no JobSet", "the cluster has no JobSet", append([]string{"--set=jobset.embedded=false"}, ephemeral...)...)
 
 	p.must(http.MethodPost, crds, crd("jobset.x-k8s.io", "jobsets", "JobSet", "v1alpha2"))
 	refused("JobSet without its controller", "JobSet's CRD and no JobSet controller", ephemeral...)
@@ -62,12 +62,12 @@ func TestBadClusters(t *testing.T) {
 // the flags and the ServiceAccount of its pod, since there are no nodes.
 func TestInstall(t *testing.T) {
 	p := startPlain(t)
-	p.must(http.MethodPost, crds, crd("scheduling.x-k8s.io", "podgroups", "PodGroup", "v1alpha1")) // of scheduler-plugins, say
+	p.must(http.MethodPost, crds, crd("scheduling.x-k8s.io", "podgroups", "PodGroup", "v1alpha1")) // for example of scheduler-plugins
 	p.defaultClass()
 	if output, err := p.install("install", alice...); err != nil {
 		t.Fatal(err, output)
 	}
-	// Only by the policy, because nothing serves the webhooks yet.
+	// This is the policy's effect, because no process serves the webhooks yet.
 	eventually.Holds(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
 	s := p.startScheduler()
 	p.user("alice", "Administrator")
@@ -89,7 +89,7 @@ func TestInstall(t *testing.T) {
 	// Changes by an administrator stay; changes of the values are applied.
 	p.must(http.MethodPatch, "/apis/berth.hpc/v1alpha1/users/alice", `{"spec":{"adminLevel":"Operator"}}`)
 	s.stop()
-	// The process has pointed it at itself, outside the cluster.
+	// The process has set its own address, which is outside the cluster.
 	p.must(http.MethodDelete, "/api/v1/namespaces/berth-system/services/berth-api", "")
 	if output, err := p.install("upgrade", append([]string{"--set=users[1].name=bob,users[1].uid=1001", "--set=partitions.big.maxNodes=7"}, alice...)...); err != nil {
 		t.Fatal(err, output)
@@ -116,7 +116,7 @@ func TestInstall(t *testing.T) {
 	s = p.startScheduler()
 	p.submit("bob")
 	if got := p.must(http.MethodGet, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", ""); data(t, got) == data(t, secret) {
-		t.Error("the certificate authority is the old one")
+		t.Error("the certificate authority was not renewed")
 	}
 	s.stop()
 
@@ -164,13 +164,13 @@ func data(t *testing.T, secret string) string {
 
 const webhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/berth"
 
-// uninstall removes the release and checks what stays.
+// uninstall removes the release and checks which objects are kept.
 func (p *plain) uninstall() {
 	p.t.Helper()
 	if output, err := p.helm("uninstall", "berth", "--wait"); err != nil {
 		p.t.Fatal(err, output)
 	}
-	eventually.Holds(p.t, "pods are given no toleration any more", func() bool { return !p.tolerates() })
+	eventually.Holds(p.t, "pods get no toleration any more", func() bool { return !p.tolerates() })
 	for _, path := range []string{webhooks, "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/pods.berth.hpc", "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.queue.berth.hpc",
 		"/apis/apps/v1/namespaces/berth-system/deployments/berth-scheduler", "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-scheduler"} {
 		if !p.gone(path) {
@@ -180,10 +180,10 @@ func (p *plain) uninstall() {
 	for _, path := range []string{"/apis/berth.hpc/v1alpha1/users/alice", "/apis/berth.hpc/v1alpha1/namespaces/user-alice/batchjobs/j-alice",
 		"/api/v1/namespaces/berth-system/persistentvolumeclaims/berth-accounting", hostKeys, crds + "/" + podGroups, crds + "/" + jobSets} {
 		if p.gone(path) {
-			p.t.Errorf("%s has gone with the release", path)
+			p.t.Errorf("%s was removed with the release", path)
 		}
 	}
-	// Without webhooks in the way.
+	// No webhook prevents the creation of pods.
 	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
 	p.must(http.MethodPost, "/api/v1/namespaces/user-alice/pods", pod)
 }
@@ -208,7 +208,7 @@ func TestPodSecurity(t *testing.T) {
 	if _, err := p.client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Error(err)
 	}
-	// And the check does refuse.
+	// A pod that does not satisfy the standard is refused.
 	pod.Spec.Containers = slices.Clone(pod.Spec.Containers)
 	pod.Spec.Containers[0].SecurityContext = nil
 	if _, err := p.client.CoreV1().Pods("strict").Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsForbidden(err) {

@@ -39,8 +39,8 @@ func (o *object) selects(labels map[string]string) bool {
 	return ok && len(all) > 0
 }
 
-// TestLoginNodeIsMonitored: with Prometheus' operator its metrics are found
-// by way of monitor, Service and pod; without there is neither.
+// TestLoginNodeIsMonitored: with Prometheus' operator the monitor selects the Service of the
+// metrics, which selects the pods; without it there is no monitor.
 func TestLoginNodeIsMonitored(t *testing.T) {
 	find := func(args ...string) func(kind, name string) *object {
 		out, output, err := template(t, append(append([]string{}, alice...), args...)...)
@@ -59,7 +59,7 @@ func TestLoginNodeIsMonitored(t *testing.T) {
 	}
 	for _, off := range []string{"metrics.serviceMonitor=false", "metrics.serviceMonitor=auto", "metrics.serviceMonitor=true,login.enabled=false"} {
 		if find("--set", off)("ServiceMonitor", "berth-login") != nil {
-			t.Errorf("%s: there is one", off)
+			t.Errorf("%s: there is a ServiceMonitor", off)
 		}
 	}
 	on := find("--set", "metrics.serviceMonitor=true,metrics.labels.release=prometheus")
@@ -68,13 +68,13 @@ func TestLoginNodeIsMonitored(t *testing.T) {
 		t.Fatalf("monitor %v, Service %v, pods %v", monitor, service, pods)
 	}
 	if monitor.Metadata.Namespace != service.Metadata.Namespace || !monitor.selects(service.Metadata.Labels) || monitor.Metadata.Labels["release"] != "prometheus" {
-		t.Errorf("the monitor does not find the Service: %+v, %+v", monitor, service)
+		t.Errorf("the monitor does not select the Service: %+v, %+v", monitor, service)
 	}
 	if on("Service", "berth-login") == nil || monitor.selects(on("Service", "berth-login").Metadata.Labels) || on("ServiceMonitor", "berth").selects(service.Metadata.Labels) {
-		t.Error("a monitor finds another's Service")
+		t.Error("a monitor selects a Service of another")
 	}
 	if !service.selects(pods.Spec.Template.Metadata.Labels) || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
-		t.Errorf("the Service does not find the pods: %+v", service)
+		t.Errorf("the Service does not select the pods: %+v", service)
 	}
 	var ports []string
 	for _, p := range pods.Spec.Template.Spec.Containers[0].Ports {

@@ -124,7 +124,7 @@ func TestMonitoring(t *testing.T) {
 	kinds := p.strict(all...)
 	for _, k := range []string{"ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap", "Deployment"} {
 		if kinds[k] == 0 {
-			t.Errorf("no %s was looked at: %v", k, kinds)
+			t.Errorf("no %s was validated: %v", k, kinds)
 		}
 	}
 

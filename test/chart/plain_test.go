@@ -30,7 +30,7 @@ type plain struct {
 	client     kubernetes.Interface
 }
 
-// startPlain starts one of the tree's programs; it ends with the test.
+// startPlain starts a cluster with bin/berth-local, which ends with the test.
 func startPlain(t *testing.T) *plain {
 	t.Helper()
 	program, err := filepath.Abs("../../bin/berth-local")
@@ -125,7 +125,7 @@ func (p *plain) defaultClass() {
 	}
 }
 
-// user waits for a User with that level, and for its namespace.
+// user waits until a User has the level, and its namespace has the user's permissions.
 func (p *plain) user(name, level string) {
 	p.t.Helper()
 	eventually.Holds(p.t, "user "+name, func() bool {

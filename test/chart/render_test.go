@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/test/realnode"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // chartDir is the chart in the tree.
 const chartDir = "../../deploy/chart"
@@ -27,7 +27,7 @@ const chartDir = "../../deploy/chart"
 // commands without a cluster.
 func helm(t *testing.T, kubeconfig string, args ...string) (out, output string, err error) {
 	t.Helper()
-	program, err := realnode.HelmProgram(t.Context()) // the first time it is compiled, which may take long
+	program, err := realnode.HelmProgram(t.Context()) // the first call compiles it, which may take long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ var alice = []string{"--set", "users[0].name=alice,users[0].uid=1000"}
 // their files are the tree's own.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // made keys differ each time
+		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // generated keys would differ each time
 		"two-replicas": append([]string{"--set", "scheduler.replicas=2,api.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
 			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32},networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=watchers", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
 			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false",
@@ -78,13 +78,13 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("differs from %s (go test ./test/chart -run Golden -update writes it anew):\n%s", file, got)
+				t.Errorf("differs from %s (go test ./test/chart -run Golden -update writes it):\n%s", file, got)
 			}
 		})
 	}
 }
 
-// withoutCRDs sorts the documents independently of files.
+// withoutCRDs removes CRDs and roles, and sorts the other documents.
 func withoutCRDs(t *testing.T, out string) string {
 	t.Helper()
 	var docs []string
@@ -157,24 +157,24 @@ func TestRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"another namespace":        {[]string{"--namespace=default"}, "--namespace berth-system"},
-		"an old Kubernetes":        {[]string{"--kube-version=1.34.4"}, "requires kubeVersion: >=1.35.0-0"},
-		"two replicas with SQLite": {[]string{"--set", "scheduler.replicas=2"}, "'/accounting/storage': value must be 'postgresql'"},
-		"PostgreSQL without a URL": {[]string{"--set", "accounting.storage=postgresql"}, "set accounting.postgresql.url or accounting.postgresql.existingSecret"},
-		"another database":         {[]string{"--set", "accounting.storage=mysql"}, "/accounting/storage"},
-		"a misspelt value":         {[]string{"--set", "schedular.replicas=1"}, "additional properties 'schedular' not allowed"},
-		"readers without number":   {[]string{"--set", "api.replicas=many"}, "/api/replicas"},
-		"no replica":               {[]string{"--set", "scheduler.replicas=0"}, "/scheduler/replicas"},
-		"a user without a number":  {[]string{"--set", "users[0].name=bob"}, "missing property 'uid'"},
-		"root as a user":           {[]string{"--set", "users[0].name=root,users[0].uid=0"}, "/users/0/uid"},
-		"a user's bad name":        {[]string{"--set", "users[0].name=Bob,users[0].uid=7"}, "/users/0/name"},
-		"a user twice":             {append([]string{"--set", "users[1].name=alice,users[1].uid=1001"}, alice...), "alice is there twice"},
-		"a number twice":           {append([]string{"--set", "users[1].name=bob,users[1].uid=1000"}, alice...), "bob and alice have the same uid"},
-		"a key that is none":       {append([]string{"--set", "users[0].keys[0]=PRIVATE"}, alice...), "/users/0/keys/0"},
-		"homes nowhere":            {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
-		"a size that is none":      {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
-		"a CIDR that is none":      {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},
-		"metrics for nobody":       {[]string{"--set", "networkPolicy.metricsFrom[0].name=prometheus"}, "/networkPolicy/metricsFrom/0"},
+		"another namespace":           {[]string{"--namespace=default"}, "--namespace berth-system"},
+		"an old Kubernetes":           {[]string{"--kube-version=1.34.4"}, "requires kubeVersion: >=1.35.0-0"},
+		"two replicas with SQLite":    {[]string{"--set", "scheduler.replicas=2"}, "'/accounting/storage': value must be 'postgresql'"},
+		"PostgreSQL without a URL":    {[]string{"--set", "accounting.storage=postgresql"}, "set accounting.postgresql.url or accounting.postgresql.existingSecret"},
+		"another database":            {[]string{"--set", "accounting.storage=mysql"}, "/accounting/storage"},
+		"a misspelt value":            {[]string{"--set", "schedular.replicas=1"}, "additional properties 'schedular' not allowed"},
+		"readers without number":      {[]string{"--set", "api.replicas=many"}, "/api/replicas"},
+		"no replica":                  {[]string{"--set", "scheduler.replicas=0"}, "/scheduler/replicas"},
+		"a user without a uid":        {[]string{"--set", "users[0].name=bob"}, "missing property 'uid'"},
+		"root as a user":              {[]string{"--set", "users[0].name=root,users[0].uid=0"}, "/users/0/uid"},
+		"a user's bad name":           {[]string{"--set", "users[0].name=Bob,users[0].uid=7"}, "/users/0/name"},
+		"a user name twice":           {append([]string{"--set", "users[1].name=alice,users[1].uid=1001"}, alice...), "alice is there twice"},
+		"a uid twice":                 {append([]string{"--set", "users[1].name=bob,users[1].uid=1000"}, alice...), "bob and alice have the same uid"},
+		"an invalid key":              {append([]string{"--set", "users[0].keys[0]=PRIVATE"}, alice...), "/users/0/keys/0"},
+		"no homes":                    {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
+		"an invalid size":             {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
+		"an invalid CIDR":             {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},
+		"an invalid peer for metrics": {[]string{"--set", "networkPolicy.metricsFrom[0].name=prometheus"}, "/networkPolicy/metricsFrom/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, output, err := template(t, c.args...)

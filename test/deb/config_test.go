@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestGoreleaserTakesTheFile checks goreleaser.yaml with goreleaser's own parser, and
+// TestGoreleaserAcceptsTheFile checks goreleaser.yaml with goreleaser's own parser, and
 // files with mistakes, which it must report.
-func TestGoreleaserTakesTheFile(t *testing.T) {
+func TestGoreleaserAcceptsTheFile(t *testing.T) {
 	data, err := os.ReadFile("../../goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// lines makes lines of a stream.
+// linesOf returns lines of a stream.
 func linesOf(where string, texts ...string) []line {
 	var out []line
 	for _, t := range texts {
@@ -56,12 +56,12 @@ func TestEveryCommandAndPlaceIsGenerated(t *testing.T) {
 	g.only = []string{"sinfo"}
 	for range 20 {
 		if c := g.next(); c.command != "sinfo" {
-			t.Fatalf("%s is not asked for", c)
+			t.Fatalf("%s was generated, want only sinfo", c)
 		}
 	}
 }
 
-// A call that waits for a job or repeats for ever would stop the run.
+// A call that waits for a job or repeats without end would block the run.
 func TestSkippedOptionsAreNotGenerated(t *testing.T) {
 	g := newGenerator(3)
 	for range 5000 {
@@ -159,7 +159,7 @@ func TestDifferences(t *testing.T) {
 	if got := differences(slurm, slurm); got != nil {
 		t.Errorf("equal answers differ: %v", got)
 	}
-	// A job that only one of them has is no difference for each key.
+	// A job that only one of them has does not count once for each key.
 	if got := differences(slurm, linesOf("err", "bad")); len(got) != 1 || got[0].where != "err" {
 		t.Errorf("%v", got)
 	}
@@ -197,21 +197,21 @@ func TestShrink(t *testing.T) {
 		{words: []string{"-O", "jobid,name,state"}, name: "Format", value: "jobid,name,state"},
 		{words: []string{"A=1"}, place: inVariable, name: "all"},
 	}}
-	asked := 0
+	comparisons := 0
 	got := shrink(c, 100, func(d *call) bool {
-		asked++
+		comparisons++
 		return strings.Contains(d.String(), "name")
 	})
-	if got.String() != "squeue -a -O name" || asked == 0 {
-		t.Errorf("%s after %d", got, asked)
+	if got.String() != "squeue -a -O name" || comparisons == 0 {
+		t.Errorf("%s after %d comparisons", got, comparisons)
 	}
 	if got := shrink(c, 100, func(*call) bool { return false }); got != c {
 		t.Errorf("shrunk to %s, which does not differ", got)
 	}
-	asked = 0
-	shrink(c, 2, func(*call) bool { asked++; return false })
-	if asked != 2 {
-		t.Errorf("%d comparisons, the limit is 2", asked)
+	comparisons = 0
+	shrink(c, 2, func(*call) bool { comparisons++; return false })
+	if comparisons != 2 {
+		t.Errorf("%d comparisons, the limit is 2", comparisons)
 	}
 }
 

@@ -14,12 +14,12 @@ func TestArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "accounting.db")
 	d := &database{start(t, "--nodes", "1", "--cpus", "2", "--accounting-storage", path), t, "sqlite", path}
 	young, old := d.submit(), "9001"
-	d.ended(young)
-	d.stored(young)
+	d.awaitEnd(young)
+	d.awaitRecords(young)
 	// The cluster is younger than what can be archived: a job of yesterday.
 	same := "restarts, rev, array_job_id, array_task, het_job_id, het_offset, name, user_name, user_id, group_name, group_id, account, qos, part, wckey, " +
 		"state, span, time_limit, nodes, cpus, req_cpus, mem, node_list, version, body"
-	d.do()("INSERT INTO jobs (uid, job_id, submit_at, eligible_at, start_at, end_at, " + same + ") " +
+	d.session()("INSERT INTO jobs (uid, job_id, submit_at, eligible_at, start_at, end_at, " + same + ") " +
 		"SELECT 'old', " + old + ", submit_at - 90000, eligible_at - 90000, start_at - 90000, end_at - 90000, " + same + " FROM jobs WHERE job_id = " + young)
 
 	listed := func() string {
@@ -46,7 +46,7 @@ func TestArchive(t *testing.T) {
 	if code, _, errs := d.run("sacctmgr", "-i", "archive", "load", "../accounting.db"); code != 1 || !strings.Contains(errs, "No such file or directory") {
 		t.Errorf("load of another directory's file: exit %d: %s", code, errs)
 	}
-	for range 2 { // a second time, they are there
+	for range 2 { // the second time the records exist already
 		if code, out, errs := d.run("sacctmgr", "-i", "archive", "load", "file="+files[0].Name()); code != 0 {
 			t.Fatalf("load: exit %d: %s%s", code, out, errs)
 		}

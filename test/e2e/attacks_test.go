@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // caller makes requests with one identity.
@@ -37,8 +38,8 @@ func callerOf(t *testing.T, kubeconfig string) (*caller, *rest.Config) {
 	return &caller{h, rc.Host}, rc
 }
 
-// do sends body (nil: none) to a path, or URL, and returns the answer. The
-// content type of a PATCH is that of a merge patch.
+// do sends body (nil: none) to a path, or URL, and returns the status code and the body of the
+// response. A PATCH is a merge patch.
 func (c *caller) do(t *testing.T, method, path string, body any, header ...string) (int, string) {
 	t.Helper()
 	data, err := json.Marshal(body)
@@ -75,8 +76,8 @@ type object = map[string]any
 
 const batchJobs = "/apis/berth.hpc/v1alpha1/namespaces/user-%s/batchjobs"
 
-// attacks: what bob tries with his certificate against a running job of
-// alice's, at the API server and past it.
+// attacks are bob's attempts to access a running job of alice's with his certificate, by way
+// of the API server and directly.
 func (s *shared) attacks(t *testing.T) {
 	id := s.run(t, s.alice, "sbatch", "--parsable", "-o", "/dev/null", "-N2", "--wrap", "srun sleep 600")
 	defer s.run(t, s.alice, "scancel", id)
@@ -95,7 +96,7 @@ func (s *shared) attacks(t *testing.T) {
 		}
 	})
 	t.Run("API role", func(t *testing.T) { s.direct(t, rc, id) })
-	t.Run("agent", func(t *testing.T) { s.agents(t, admin, job) })
+	t.Run("agent", func(t *testing.T) { s.agents(t, admin, job, id) })
 	t.Run("processes", func(t *testing.T) { s.processes(t, id) })
 	if state := s.run(t, s.bob, "squeue", "-h", "-j", id, "-o", "%T"); state != "RUNNING" && state != "CONFIGURING" {
 		t.Errorf("alice's job is %s", state)
@@ -172,7 +173,7 @@ func (s *shared) forbidden(t *testing.T, bob *caller, jobs, job string) {
 	}
 }
 
-// direct connects to the API role's own port, without the API server.
+// direct sends requests to the API role's own port, without the API server.
 func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
 	var ports struct{ Queue int }
 	data, err := os.ReadFile(filepath.Join(s.state, "ports.json"))
@@ -205,7 +206,7 @@ func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
 			}
 		}
 	}
-	// No id was drawn for any of this.
+	// None of these requests has used up a job id.
 	after := s.run(t, s.bob, "sbatch", "--parsable", "--hold", "--wrap", "true")
 	var a, b int
 	if _, err := fmt.Sscan(before+" "+after, &a, &b); err != nil || b != a+1 {
@@ -214,24 +215,20 @@ func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
 }
 
 // agents: a job's agents accept only each other.
-func (s *shared) agents(t *testing.T, admin *caller, job string) {
+func (s *shared) agents(t *testing.T, admin *caller, job, id string) {
 	var b struct {
 		Status struct {
 			Allocation struct{ Nodes []struct{ Address string } }
 		}
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	eventually.Holds(t, "the job has the addresses of its agents", func() bool {
 		_, text := admin.do(t, "GET", job, nil)
 		if err := json.Unmarshal([]byte(text), &b); err != nil {
 			t.Fatal(err)
 		}
-		if n := b.Status.Allocation.Nodes; len(n) > 0 && n[0].Address != "" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the job did not start: %s", text)
-		}
-	}
+		n := b.Status.Allocation.Nodes
+		return len(n) > 0 && n[0].Address != ""
+	})
 	for _, n := range b.Status.Allocation.Nodes {
 		conn, err := tls.Dial("tcp", n.Address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // an attacker's
 		if err == nil {
@@ -243,18 +240,42 @@ func (s *shared) agents(t *testing.T, admin *caller, job string) {
 			conn.Close()
 		}
 		if err == nil {
-			t.Errorf("%s took a stranger", n.Address)
+			t.Errorf("%s answers a client without the job's certificate", n.Address)
 		}
 	}
-	// The socket of a job's steps is its user's.
-	line := s.bob.command(s.bin, "sh", "-c", `for d in /tmp/berth-`+s.alice.uid+`-*; do ls "$d" && exit 1; done; exit 0`)
-	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
-		t.Errorf("bob sees alice's sockets: %s", out)
+	s.sockets(t, id)
+}
+
+// sockets: only the job's user can enter the directories with the sockets of its agents.
+func (s *shared) sockets(t *testing.T, id string) {
+	t.Helper()
+	found := 0
+	for _, pid := range s.agentsOf(t, id) {
+		root := "/proc/" + pid + "/root"
+		paths, err := filepath.Glob(root + "/tmp/berth-" + s.alice.uid + "-*/step.sock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			found++
+			dir := filepath.Dir(path)
+			info, err := os.Stat(dir)
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%s: %v, mode %v", dir, err, info.Mode())
+			}
+			line := s.bob.command(s.bin, "ls", strings.TrimPrefix(dir, root))
+			if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil {
+				t.Errorf("bob lists %s: %s", dir, out)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("the job's agents have no sockets")
 	}
 }
 
-// processes: what holds the job's key is closed to other users, and to the job
-// itself.
+// processes: the agents, whose memory contains the job's key, are not accessible to other users
+// nor to the job itself.
 func (s *shared) processes(t *testing.T, id string) {
 	pids := s.agentsOf(t, id)
 	if len(pids) == 0 {

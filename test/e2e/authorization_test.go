@@ -14,11 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// TestAuthorization walks the whole table of rights (package authz) on a live API
-// server: for each row, each kind of caller tries the action, and is refused or not
-// as the row says. A row without a probe fails the test.
+// TestAuthorization checks the whole table of rights (package authz) with a real API server:
+// for each row, each kind of caller tries the action, and must be refused if and only if the
+// row denies it. A row without a probe fails the test.
 func TestAuthorization(t *testing.T) {
 	w := newWalk(t)
 	for _, rule := range authz.Rules() {
@@ -42,7 +43,7 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// walk is a cluster with a caller of each kind. Alice owns the jobs, in the account
+// walk has a cluster and a caller of each kind. Alice owns the jobs, in the account
 // physics, which carol coordinates.
 type walk struct {
 	*shared
@@ -58,8 +59,8 @@ type party struct {
 	name string
 	*caller
 	roles authz.Roles
-	// tied: also for objects that are not alice's jobs.
-	tied authz.Roles
+	// otherRoles are the roles for objects other than alice's jobs.
+	otherRoles authz.Roles
 }
 
 func newWalk(t *testing.T) *walk {
@@ -80,10 +81,10 @@ func newWalk(t *testing.T) *walk {
 		return upgradable(t, rc)
 	}
 	w := &walk{shared: s, admin: admin, alice: of(s.alice), jobs: fmt.Sprintf(batchJobs, s.alice.name)}
-	w.admit(t, s.bob, carol, opal)
+	w.grantWrites(t, s.bob, carol, opal)
 	user := authz.Of(authz.Anyone, authz.User)
 	w.callers = []*party{
-		{"a stranger", without(t, rc, ""), 0, 0},
+		{"caller without credentials", without(t, rc, ""), 0, 0},
 		{"another user", of(s.bob), user, user},
 		{"coordinator", of(carol), user.And(authz.Coordinator), user},
 		{"owner", w.alice, user.And(authz.Owner), user},
@@ -94,13 +95,13 @@ func newWalk(t *testing.T) *walk {
 	return w
 }
 
-// without is a caller without a certificate, with a token or nothing.
+// without returns a caller without a certificate; the token may be empty.
 func without(t *testing.T, rc *rest.Config, token string) *caller {
 	t.Helper()
 	return upgradable(t, &rest.Config{Host: rc.Host, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: rc.CAData, CAFile: rc.CAFile}})
 }
 
-// upgradable is a caller whose connections speak HTTP/1.1, which can be upgraded.
+// upgradable returns a caller whose connections use HTTP/1.1, which can be upgraded.
 func upgradable(t *testing.T, rc *rest.Config) *caller {
 	t.Helper()
 	rc = rest.CopyConfig(rc)
@@ -112,9 +113,9 @@ func upgradable(t *testing.T, rc *rest.Config) *caller {
 	return &caller{h, rc.Host}
 }
 
-// admit grants them Kubernetes' permission to write BatchJobs of alice's, as a careless
-// administrator might, so that Berth's own admission decides.
-func (w *walk) admit(t *testing.T, list ...account) {
+// grantWrites grants the accounts Kubernetes' permission to write alice's BatchJobs, as an
+// administrator might by mistake, so that Berth's own admission decides.
+func (w *walk) grantWrites(t *testing.T, list ...account) {
 	t.Helper()
 	path := "/apis/rbac.authorization.k8s.io/v1/namespaces/user-" + w.shared.alice.name
 	var subjects []object
@@ -132,7 +133,7 @@ func (w *walk) admit(t *testing.T, list ...account) {
 	}
 }
 
-// token is one of those that alice's pods have.
+// token returns a token such as alice's pods have.
 func (w *walk) token(t *testing.T) string {
 	t.Helper()
 	code, text := w.admin.do(t, http.MethodPost, "/api/v1/namespaces/user-"+w.shared.alice.name+"/serviceaccounts/berth-job/token",
@@ -144,10 +145,10 @@ func (w *walk) token(t *testing.T) string {
 	return answer.Status.Token
 }
 
-// try has one caller try one action, and compares.
+// try sends one caller's request for one action, and compares the result with the rule.
 func (w *walk) try(t *testing.T, rule *authz.Rule, probe func(*testing.T, *walk, *party) answer, c *party) {
 	t.Helper()
-	roles := c.tied
+	roles := c.otherRoles
 	if rule.Object == authz.Job || rule.Object == authz.Step {
 		roles = c.roles
 	}
@@ -156,17 +157,17 @@ func (w *walk) try(t *testing.T, rule *authz.Rule, probe func(*testing.T, *walk,
 	case got.code >= 500:
 		t.Errorf("%s: %d %.300s", c.name, got.code, got.text)
 	case grant == authz.Deny && !got.refused():
-		t.Errorf("%s may not, and is answered %d %.300s", c.name, got.code, got.text)
+		t.Errorf("%s is not refused: %d %.300s", c.name, got.code, got.text)
 	case (grant == authz.Allow || grant == authz.Public) && got.refused():
-		t.Errorf("%s may, and is answered %d %.300s", c.name, got.code, got.text)
+		t.Errorf("%s is refused: %d %.300s", c.name, got.code, got.text)
 	}
 }
 
-// answer is the answer to a probe. hidden: the requested object is not in it.
+// answer is the response to a probe.
 type answer struct {
 	code   int
 	text   string
-	hidden bool
+	hidden bool // the requested object is not in it
 }
 
 // refused reports whether the caller was refused for lack of permission. Other errors,
@@ -176,7 +177,7 @@ func (a answer) refused() bool {
 		strings.Contains(a.text, authz.Denied) || strings.Contains(a.text, authz.InvalidUser)
 }
 
-// job is a new held job of alice's: its id and the path of its object.
+// job submits a held job of alice's and returns its id and the path of its object.
 func (w *walk) job(t *testing.T) (id, path string) {
 	t.Helper()
 	o := submission(t, 10)
@@ -256,7 +257,7 @@ func step(op object) probe {
 	}
 }
 
-// running is a job of alice's with a step 0 that runs.
+// running returns the id of a job of alice's whose step 0 runs.
 func (w *walk) running(t *testing.T) string {
 	t.Helper()
 	const name = "walk"
@@ -265,17 +266,13 @@ func (w *walk) running(t *testing.T) string {
 		return id
 	}
 	id := w.run(t, w.shared.alice, "sbatch", "--parsable", "-J", name, "-n1", "-o", "/dev/null", "--wrap", "srun -J walk sleep 600; sleep 600")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if steps := w.run(t, w.shared.alice, "squeue", "-h", "-s", "-j", id, "-o", "%i"); strings.Contains(steps, id+".0") {
-			return id
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no step runs")
-		}
-	}
+	eventually.Holds(t, "the step runs", func() bool {
+		return strings.Contains(w.run(t, w.shared.alice, "squeue", "-h", "-s", "-j", id, "-o", "%i"), id+".0")
+	})
+	return id
 }
 
-// change tries a change of accounts, users and QOS, which is only looked at.
+// change tries a change of accounts, users and QOS, which the API checks without making it.
 func change(item func(w *walk) object) probe {
 	return func(t *testing.T, w *walk, c *party) answer {
 		t.Helper()
@@ -283,7 +280,7 @@ func change(item func(w *walk) object) probe {
 	}
 }
 
-// userOf is bob as accounting has him, with changes.
+// userOf returns bob's user in accounting, with changes.
 func userOf(t *testing.T, w *walk, set object) object {
 	t.Helper()
 	_, text := w.admin.do(t, http.MethodGet, queueRoot+"/associations", nil)
@@ -303,7 +300,7 @@ func userOf(t *testing.T, w *walk, set object) object {
 	return nil
 }
 
-// stream opens a path whose answer does not end, and returns its beginning.
+// stream opens a path whose response does not end, and returns its beginning.
 func (c *party) stream(t *testing.T, path string, header ...string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -317,7 +314,7 @@ func (c *party) stream(t *testing.T, path string, header ...string) answer {
 	}
 	resp, err := c.http.Do(r)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return answer{code: http.StatusOK} // it was let in, and nothing happens
+		return answer{code: http.StatusOK} // it was accepted, and no data has come yet
 	}
 	if err != nil {
 		t.Fatal(err)

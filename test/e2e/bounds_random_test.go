@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/translate/bounds"
 	batchjob "github.com/berth-hpc/berth/translate/job"
 )
 
-// random sends objects and patches with random and extreme values, and reads what was
-// stored: all of it is within the limits. BERTH_TEST_FULL=1 sends 10,000.
+// random sends objects and patches with random and extreme values, and checks that every
+// stored object is within the limits. BERTH_TEST_FULL=1 sends 10,000.
 func (b *bounded) random(t *testing.T) {
 	n := 400
 	if os.Getenv("BERTH_TEST_FULL") != "" {
@@ -40,7 +41,7 @@ func (b *bounded) random(t *testing.T) {
 		if i%3 == 2 {
 			method, to, body = http.MethodPatch, path, object{"spec": object{"job": job}}
 		}
-		code, text := b.patiently(t, method, to, body)
+		code, text := b.retry(t, method, to, body)
 		codes[fmt.Sprint(method, " ", code)]++
 		switch {
 		case code >= 500:
@@ -56,7 +57,7 @@ func (b *bounded) random(t *testing.T) {
 	}
 	t.Logf("%d sent, %d stored: %v", n, stored, codes)
 	if stored < n/20 {
-		t.Errorf("only %d of %d were stored: the values are too wild to test anything", stored, n)
+		t.Errorf("only %d of %d were stored: too few to test anything", stored, n)
 	}
 	b.checkAll(t)
 	b.run(t, b.bob, "scancel", "-u", b.bob.name)
@@ -70,18 +71,17 @@ func asJSON(v any) string {
 	return string(text)
 }
 
-// patiently repeats requests that are refused for their rate.
-func (b *bounded) patiently(t *testing.T, method, path string, body any) (int, string) {
+// retry sends a request, and repeats it while it is refused for the rate of requests.
+func (b *bounded) retry(t *testing.T, method, path string, body any) (code int, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		code, text := b.api.do(t, method, path, body)
-		if code != http.StatusTooManyRequests || time.Now().After(deadline) {
-			return code, text
-		}
-	}
+	eventually.Holds(t, "the request is not refused for the rate of requests", func() bool {
+		code, text = b.api.do(t, method, path, body)
+		return code != http.StatusTooManyRequests
+	})
+	return code, text
 }
 
-// check reads one stored object.
+// check checks one stored object.
 func (b *bounded) check(t *testing.T, text string) {
 	t.Helper()
 	stored := &v1alpha1.BatchJob{}
@@ -118,7 +118,7 @@ func (b *bounded) checkAll(t *testing.T) {
 	}
 }
 
-// generator makes values for the members of a type as JSON has them.
+// generator makes JSON values for the fields of a type.
 type generator struct{ *rand.Rand }
 
 // change gives one member of o, which is a struct of type typ, another value.

@@ -52,8 +52,8 @@ func refused(t *testing.T, what string, code int, text, want string) {
 	}
 }
 
-// raw submits, and sends as a patch of a job that waits, a description with
-// these members.
+// raw sends a description with these members as a new object, and as a patch of the held job
+// at path; both must be refused.
 func (b *bounded) raw(t *testing.T, path, what, want string, members object) {
 	t.Helper()
 	o := submission(t, 10)
@@ -67,7 +67,7 @@ func (b *bounded) raw(t *testing.T, path, what, want string, members object) {
 	refused(t, "a patch, "+what, code, text, want)
 }
 
-// longTexts: by the objects and by the queue API.
+// longTexts sends long texts in objects and to the queue API.
 func (b *bounded) longTexts(t *testing.T) {
 	id, path := b.held(t)
 	long := strings.Repeat("x", 900_000)
@@ -83,7 +83,7 @@ func (b *bounded) longTexts(t *testing.T) {
 		}
 	}
 	if out := b.run(t, b.alice, "squeue", "-h", "-j", id, "-o", "%j"); out != "flood" {
-		t.Errorf("alice reads %d bytes", len(out))
+		t.Errorf("the job's name, as alice reads it, has %d bytes", len(out))
 	}
 	b.run(t, b.bob, "scancel", id)
 }
@@ -108,8 +108,7 @@ func (b *bounded) negativeCounts(t *testing.T) {
 	b.run(t, b.bob, "scancel", id)
 }
 
-// longLists: 20,000 times a partition and 5,000 dependencies were 10^8 checks a
-// plan.
+// longLists: 20,000 partitions and 5,000 dependencies would cost 10^8 checks in each plan.
 func (b *bounded) longLists(t *testing.T) {
 	id, path := b.held(t)
 	partitions, dependencies := make([]string, 20_000), make([]object, 5000)
@@ -134,8 +133,8 @@ func (b *bounded) longLists(t *testing.T) {
 	b.run(t, b.bob, "scancel", id)
 }
 
-// descriptionsCount: descriptions are stored like scripts, and count as they do,
-// also where they grow by a change.
+// descriptionsCount: descriptions count against the limit of stored bytes as scripts do,
+// also where an update makes them larger.
 func (b *bounded) descriptionsCount(t *testing.T) {
 	admin, _ := callerOf(t, filepath.Join(b.state, "kubeconfig"))
 	user := "/apis/berth.hpc/v1alpha1/users/" + b.bob.name
@@ -174,8 +173,8 @@ func (b *bounded) descriptionsCount(t *testing.T) {
 	b.run(t, b.bob, "scancel", "-n", "flood")
 }
 
-// scripts: 4 MB are taken where they compress; what does not fit into an object
-// is refused with the limit.
+// scripts: 4 MB are accepted if they compress well; a script that does not fit into an object
+// is refused with a message that names the limit.
 func (b *bounded) scripts(t *testing.T) {
 	path := filepath.Join(b.bob.home, "big.sh")
 	write := func(size int, line string) {

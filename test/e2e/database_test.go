@@ -28,7 +28,7 @@ type database struct {
 // run runs one of the commands and returns its exit code and output.
 func (d *database) run(name string, args ...string) (code int, out, errs string) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, name), args...)
 	cmd.Env, cmd.Dir = d.environ(d.t.TempDir()), filepath.Dir(d.state)
@@ -40,7 +40,7 @@ func (d *database) run(name string, args ...string) (code int, out, errs string)
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// submit has to succeed, whatever the database does.
+// submit submits a job, which must succeed even if the database does not work.
 func (d *database) submit() (id string) {
 	d.t.Helper()
 	code, out, errs := d.run("sbatch", "--parsable", "-n1", "--mem=10", "-o", "/dev/null", "--wrap", "true")
@@ -50,17 +50,17 @@ func (d *database) submit() (id string) {
 	return strings.TrimSpace(out)
 }
 
-// ended waits until squeue shows that the job has ended.
-func (d *database) ended(id string) {
+// awaitEnd waits until squeue shows that the job has ended.
+func (d *database) awaitEnd(id string) {
 	d.t.Helper()
-	eventually.Holds(d.t, "the end of job "+id, func() bool {
+	eventually.Holds(d.t, "job "+id+" ends", func() bool {
 		_, out, _ := d.run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
 		return out == "COMPLETED\n"
 	})
 }
 
-// stored waits until the database itself has the jobs' ends.
-func (d *database) stored(ids ...string) {
+// awaitRecords waits until the database has the records of the ended jobs.
+func (d *database) awaitRecords(ids ...string) {
 	d.t.Helper()
 	db, err := sql.Open(d.driver, d.address)
 	if err != nil {
@@ -74,39 +74,39 @@ func (d *database) stored(ids ...string) {
 	})
 }
 
-// trouble submits jobs that end while there is a problem with the database. With away,
-// commands that need it report that in one line.
-func (d *database) trouble(away bool, begin, end func()) {
+// duringFailure submits jobs that end between begin and end, during which the database does
+// not work. With unreachable, commands that need it must report that in one line.
+func (d *database) duringFailure(unreachable bool, begin, end func()) {
 	d.t.Helper()
 	before := d.submit()
-	d.ended(before)
-	d.stored(before)
+	d.awaitEnd(before)
+	d.awaitRecords(before)
 	begin()
 	ids := []string{d.submit(), d.submit()}
 	for _, id := range ids {
-		d.ended(id)
+		d.awaitEnd(id)
 		code, out, errs := d.run("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", id)
 		if code != 0 || out != id+"|COMPLETED\n" {
 			d.t.Errorf("sacct of a job in the queue: exit %d, %q, %q", code, out, errs)
 		}
 	}
-	if away {
-		d.plain("sacct", "-n", "-j", before+",99999")
-		d.plain("sreport", "cluster", "Utilization")
-		d.plain("sacctmgr", "list", "transactions")
+	if unreachable {
+		d.failsInOneLine("sacct", "-n", "-j", before+",99999")
+		d.failsInOneLine("sreport", "cluster", "Utilization")
+		d.failsInOneLine("sacctmgr", "list", "transactions")
 	}
 	end()
-	d.stored(ids...)
-	eventually.Holds(d.t, "sacct to answer again", func() bool {
+	d.awaitRecords(ids...)
+	eventually.Holds(d.t, "sacct works again", func() bool {
 		code, _, errs := d.run("sacct", "-n", "-j", "1")
 		return code == 0 && errs == ""
 	})
 }
 
-// plain checks that a failure is reported in one line.
-func (d *database) plain(name string, args ...string) {
+// failsInOneLine waits until a command fails, and checks that it reports that in one line.
+func (d *database) failsInOneLine(name string, args ...string) {
 	d.t.Helper()
-	eventually.Holds(d.t, name+" to say that the database is away", func() bool {
+	eventually.Holds(d.t, name+" reports that the database is unreachable", func() bool {
 		code, _, errs := d.run(name, args...)
 		if code == 0 {
 			return false
@@ -118,8 +118,9 @@ func (d *database) plain(name string, args ...string) {
 	})
 }
 
-// do runs statements in a session of their own, which ends with the test.
-func (d *database) do() func(statement string) {
+// session opens a session with the database, which ends with the test, and returns a function
+// that executes a statement in it.
+func (d *database) session() func(statement string) {
 	d.t.Helper()
 	db, err := sql.Open(d.driver, d.address)
 	if err != nil {
@@ -138,8 +139,8 @@ func (d *database) do() func(statement string) {
 	}
 }
 
-// TestDatabaseFailures: jobs are taken, run and are listed whatever is wrong
-// with SQLite's file, and are all in it afterwards.
+// TestDatabaseFailures: jobs can be submitted, run and are listed while SQLite's file cannot be
+// written, and all of them are recorded afterwards.
 func TestDatabaseFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,12 +152,12 @@ func TestDatabaseFailures(t *testing.T) {
 	d := &database{start(t, "--nodes", "2", "--cpus", "2", "--accounting-storage", path), t, "sqlite", path}
 	t.Run("locked", func(t *testing.T) {
 		d.t = t
-		do := d.do()
-		d.trouble(false, func() { do("BEGIN EXCLUSIVE") }, func() { do("ROLLBACK") })
+		do := d.session()
+		d.duringFailure(false, func() { do("BEGIN EXCLUSIVE") }, func() { do("ROLLBACK") })
 	})
 	t.Run("removed", func(t *testing.T) {
 		d.t = t
-		d.trouble(false, func() {
+		d.duringFailure(false, func() {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +169,7 @@ func TestDatabaseFailures(t *testing.T) {
 			t.Skip("no file system can be mounted")
 		}
 		ballast := filepath.Join(dir, "ballast")
-		d.trouble(false, func() {
+		d.duringFailure(false, func() {
 			f, err := os.Create(ballast)
 			for err == nil { // until nothing more fits
 				_, err = f.Write(make([]byte, 4096))
@@ -182,8 +183,8 @@ func TestDatabaseFailures(t *testing.T) {
 	})
 }
 
-// TestPostgresFailures: the same with a server, which is also away when the
-// cluster starts.
+// TestPostgresFailures: the same with a server, which is also stopped when the cluster
+// starts.
 func TestPostgresFailures(t *testing.T) {
 	t.Parallel()
 	server := accttest.Start(t)
@@ -191,23 +192,23 @@ func TestPostgresFailures(t *testing.T) {
 	d := &database{start(t, args...), t, "pgx", server.Address}
 	t.Run("locked", func(t *testing.T) {
 		d.t = t
-		do := d.do()
-		d.trouble(false, func() {
+		do := d.session()
+		d.duringFailure(false, func() {
 			do("BEGIN")
 			do("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
 		}, func() { do("ROLLBACK") })
 	})
 	t.Run("stopped", func(t *testing.T) {
 		d.t = t
-		d.trouble(true, server.Stop, func() { server.Restart(t) })
+		d.duringFailure(true, server.Stop, func() { server.Restart(t) })
 	})
 	t.Run("stopped while the cluster starts", func(t *testing.T) {
 		d.t = t
 		var last string
-		d.trouble(true, func() {
+		d.duringFailure(true, func() {
 			last = d.submit()
-			d.ended(last)
-			d.stored(last)
+			d.awaitEnd(last)
+			d.awaitRecords(last)
 			d.down(t)
 			server.Stop()
 			d.up(t, args...)
@@ -218,16 +219,16 @@ func TestPostgresFailures(t *testing.T) {
 	})
 	t.Run("newer schema", func(t *testing.T) {
 		d.t = t
-		do := d.do()
+		do := d.session()
 		d.down(t)
 		do("INSERT INTO berth_schema (version) VALUES (99)")
 		d.up(t, args...)
 		id := d.submit()
-		d.ended(id)
-		d.plain("sreport", "cluster", "Utilization")
-		d.plain("sacct", "-n", "-j", "99999")
+		d.awaitEnd(id)
+		d.failsInOneLine("sreport", "cluster", "Utilization")
+		d.failsInOneLine("sacct", "-n", "-j", "99999")
 		do("DELETE FROM berth_schema WHERE version = 99")
-		d.stored(id)
+		d.awaitRecords(id)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -45,7 +46,7 @@ func start(t *testing.T, args ...string) *cluster {
 	t.Cleanup(func() {
 		c.down(t)
 		if t.Failed() {
-			t.Logf("state kept in %s; the end of the cluster's log:\n%s", state, c.lastWords())
+			t.Logf("state kept in %s; the end of the cluster's log:\n%s", state, c.logTail())
 			return
 		}
 		if err := os.RemoveAll(state); err != nil {
@@ -56,9 +57,9 @@ func start(t *testing.T, args ...string) *cluster {
 	return c
 }
 
-// lastWords returns the end of the cluster's log, because the machine may be gone when
+// logTail returns the end of the cluster's log, because the machine may be gone when
 // the failure is read.
-func (c *cluster) lastWords() []byte {
+func (c *cluster) logTail() []byte {
 	log, err := os.ReadFile(filepath.Join(c.state, "log"))
 	if err != nil {
 		return []byte(err.Error())
@@ -97,12 +98,12 @@ func (c *cluster) scripts(t *testing.T, dir string, env ...string) {
 	testscript.Run(t, c.params(dir, env...))
 }
 
-// inTurn is scripts, one after another: for those that take nodes from others.
-func (c *cluster) inTurn(t *testing.T, dir string) {
+// scriptsInTurn runs scripts one after another, because they take nodes from one another.
+func (c *cluster) scriptsInTurn(t *testing.T, dir string) {
 	testscript.RunT(inTurn{t}, c.params(dir))
 }
 
-// inTurn is a test that does not run beside others of its parent.
+// inTurn is a test whose subtests run one after another.
 type inTurn struct{ *testing.T }
 
 func (inTurn) Parallel() {}
@@ -156,9 +157,6 @@ func submit(ts *testscript.TestScript, neg bool, args []string) {
 // final are the states a job ends in (squeue(1), JOB STATE CODES).
 var final = []string{"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 
-// patience is the timeout of every wait of a script.
-const patience = 4 * time.Minute
-
 // ends is the script command `ends ID STATE`: it waits until the job has ended and
 // fails unless that is its state.
 func ends(ts *testscript.TestScript, neg bool, args []string) {
@@ -189,10 +187,10 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func poll(ts *testscript.TestScript, what string, done func() bool) {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(eventually.Timeout)
 	for !done() {
 		if time.Now().After(deadline) {
-			ts.Fatalf("waited %v for %s; stdout %q stderr %q", patience, what, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+			ts.Fatalf("waited %v for %s; stdout %q stderr %q", eventually.Timeout, what, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -207,16 +205,16 @@ func TestScripts(t *testing.T) {
 // its own: drained nodes, reservations, licenses, preemption.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	start(t, "--slurm-conf", "testdata/policy/slurm.conf").inTurn(t, "testdata/policy")
+	start(t, "--slurm-conf", "testdata/policy/slurm.conf").scriptsInTurn(t, "testdata/policy")
 }
 
 // TestReservations has scripts that depend on which nodes are free.
 func TestReservations(t *testing.T) {
 	t.Parallel()
-	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").inTurn(t, "testdata/reservations")
+	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").scriptsInTurn(t, "testdata/reservations")
 }
 
-// TestSite has a site's own programs around jobs.
+// TestSite runs jobs with a site's prologs and epilogs.
 func TestSite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -240,10 +238,10 @@ func TestSite(t *testing.T) {
 	start(t, "--slurm-conf", file).scripts(t, "testdata/site", "SITE="+dir)
 }
 
-// TestNodeDown loses a node on which several jobs run.
+// TestNodeDown makes a node fail on which several jobs run.
 func TestNodeDown(t *testing.T) {
 	t.Parallel()
-	start(t, "--nodes", "2", "--cpus", "4").inTurn(t, "testdata/down")
+	start(t, "--nodes", "2", "--cpus", "4").scriptsInTurn(t, "testdata/down")
 }
 
 // TestMPI needs Debian's openmpi-bin, mpich and python3-mpi4py.
@@ -261,7 +259,7 @@ func TestMPI(t *testing.T) {
 }
 
 // TestUnequalNodes has its own cluster, because the allocation of its job depends on
-// what that script left free.
+// which CPUs are free.
 func TestUnequalNodes(t *testing.T) {
 	t.Parallel()
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/unequal")
@@ -296,8 +294,8 @@ func TestStateSurvives(t *testing.T) {
 	}
 }
 
-// TestAccounts has a cluster to itself: where accounts are kept, jobs of other
-// scripts could not name theirs.
+// TestAccounts has its own cluster: once accounts are defined, jobs of other scripts
+// could not name theirs.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/accounts")

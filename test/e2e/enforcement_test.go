@@ -48,18 +48,18 @@ func TestEnforcement(t *testing.T) {
 		b.raw(t, path, c.option, c.want, object{c.member: c.value})
 	}
 	if out := s.run(t, s.bob, "squeue", "-h", "-j", id, "-o", "%q %a"); out != "normal physics" {
-		t.Errorf("the job is in %q", out)
+		t.Errorf("QOS and account of the job: %q", out)
 	}
 	if out := s.root(t, "scontrol", "show", "config"); !strings.Contains(out, "AccountingStorageEnforce = associations,limits,qos") {
 		t.Errorf("scontrol show config: %s", out)
 	}
 	if out := s.run(t, s.bob, "srun", "sh", "-c", "echo $SLURM_JOB_QOS $SLURM_JOB_ACCOUNT"); out != "normal physics" {
-		t.Errorf("in a job: %q", out)
+		t.Errorf("QOS and account in the job's environment: %q", out)
 	}
 	// An operator may give bob's job any QOS.
 	s.root(t, "scontrol", "update", "jobid="+id, "qos=high")
 	s.run(t, s.bob, "scancel", id)
-	// Where nothing is enforced bob may do as he likes.
+	// Where nothing is enforced bob may use any account and QOS.
 	admin, _ := callerOf(t, filepath.Join(s.state, "kubeconfig"))
 	if code, text := admin.do(t, http.MethodPatch, "/apis/berth.hpc/v1alpha1/clusters/berth", object{"spec": object{"accountingStorageEnforce": []string{"none"}}}); code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)

@@ -49,7 +49,7 @@ func changes(t *testing.T, env []string) {
 				t.Errorf("%v: the table has %s\n%s", err, c.State, out)
 			}
 			if !strings.Contains(out, c.Says) {
-				t.Errorf("it prints %q, not %q", out, c.Says)
+				t.Errorf("prints %q, want %q", out, c.Says)
 			}
 			if id, ok := strings.CutPrefix(out, "Submitted batch job "); ok {
 				cancel = append(cancel, strings.TrimSpace(id))

@@ -22,7 +22,7 @@ func TestCancelMany(t *testing.T) {
 	if code != 0 {
 		t.Fatal(errs)
 	}
-	eventually.Holds(d.t, "the first job to run", func() bool {
+	eventually.Holds(d.t, "the first job runs", func() bool {
 		_, out, _ := d.run("squeue", "-h", "-o", "%T")
 		return out == "RUNNING\n"
 	})
@@ -49,7 +49,7 @@ func TestCancelMany(t *testing.T) {
 	if code, _, errs := d.run("scancel", strings.TrimSpace(first)); code != 0 {
 		t.Fatal(errs)
 	}
-	d.ended(d.submit()) // the node is free for whatever would run
+	d.awaitEnd(d.submit()) // any job that is still pending would run before it
 	count("CANCELLED by 0", "sacct", "-n", "-X", "-P", "-u", "root", "--name", "many", "-o", "State")
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a cancelled job has run")
@@ -70,5 +70,5 @@ func (d *database) kill() {
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		d.t.Fatal(err)
 	}
-	eventually.Holds(d.t, "the process to be gone", func() bool { return syscall.Kill(p.PID, 0) != nil })
+	eventually.Holds(d.t, "the process has ended", func() bool { return syscall.Kill(p.PID, 0) != nil })
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// TestPodDeleted deletes a pod of a job under its step, as a careless
-// administrator or a drained node does: the step and the job end in Slurm's
-// words, and nothing is left.
+// TestPodDeleted deletes a pod of a job while its step runs, as an administrator or the
+// drain of a node does: the step and the job end with Slurm's messages, and no process
+// is left.
 func TestPodDeleted(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--nodes", "2", "--cpus", "2")
@@ -36,7 +36,7 @@ func TestPodDeleted(t *testing.T) {
 		}
 	}
 	id := run("sbatch", "--parsable", "--no-requeue", "-N2", "--ntasks-per-node=1", "-o", output, "--wrap", "srun -l sh -c 'echo go; exec sleep 61235'")
-	eventually.Holds(t, "both tasks", func() bool { return has("0: go")() && has("1: go")() })
+	eventually.Holds(t, "both tasks run", func() bool { return has("0: go")() && has("1: go")() })
 
 	admin, _ := callerOf(t, filepath.Join(c.state, "kubeconfig"))
 	namespace := "/api/v1/namespaces/user-" + strings.TrimSpace(run("squeue", "-h", "-j", id, "-o", "%u")) + "/pods"
@@ -50,9 +50,9 @@ func TestPodDeleted(t *testing.T) {
 	if code, text := admin.do(t, "DELETE", namespace+"/"+name, nil); name == "" || code != 200 {
 		t.Fatalf("delete pod %q: %d %.500s", name, code, text)
 	}
-	eventually.Holds(t, "the job's end", func() bool { return run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T %r") == "NODE_FAIL NodeDown" })
-	eventually.Holds(t, "the notice", has(fmt.Sprintf("slurmstepd: error: *** STEP %s.0 ON n1 CANCELLED AT ", id)))
-	eventually.Holds(t, "the nodes", func() bool { return run("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
+	eventually.Holds(t, "the job ends", func() bool { return run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T %r") == "NODE_FAIL NodeDown" })
+	eventually.Holds(t, "the output has the message", has(fmt.Sprintf("slurmstepd: error: *** STEP %s.0 ON n1 CANCELLED AT ", id)))
+	eventually.Holds(t, "the nodes are idle", func() bool { return run("sinfo", "-h", "-t", "idle", "-o", "%D") == "2" })
 	for _, want := range []string{"DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "srun: error: n1: task 0: Terminated"} {
 		if b, _ := os.ReadFile(output); !strings.Contains(string(b), want) {
 			t.Errorf("no %q in\n%s", want, b)

@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// probes try each row of the table of rights, by its object and action.
+// probes has a request for each row of the table of rights, by its object and action.
 var probes = map[string]probe{
 	"job create": func(t *testing.T, w *walk, c *party) answer {
 		return c.send(t, http.MethodPost, w.jobs, submission(t, 10))
@@ -23,7 +23,7 @@ var probes = map[string]probe{
 	"job script": func(t *testing.T, w *walk, c *party) answer {
 		id, path := w.job(t)
 		a := c.send(t, http.MethodGet, queueRoot+"/scripts?id="+id, nil)
-		// The object has it too.
+		// The BatchJob contains the script too.
 		if b := c.send(t, http.MethodGet, path, nil); a.refused() && b.code == http.StatusOK && strings.Contains(b.text, `"script"`) {
 			return b
 		}
@@ -110,5 +110,5 @@ var probes = map[string]probe{
 	},
 }
 
-// reservation is in the far future, of a node that nobody uses then.
+// reservation is in the far future, so that it delays no job.
 var reservation = object{"StartTime": "2090-01-01T00:00:00", "Duration": "10", "Nodes": "n4", "Users": "root"}

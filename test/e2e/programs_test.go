@@ -8,7 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // calls are commands with which programs query jobs and nodes, and how they parse the
@@ -60,21 +61,21 @@ var calls = []struct {
 	{"login scripts", `sacctmgr -n -s list user USER format=account%20`, `^ +\S+ $`, false},
 }
 
-// TestPrograms runs each call and parses the output like its program: with a local
+// TestPrograms runs each call and parses the output as its program does: with a local
 // cluster, and with the Slurm whose commands are in the directory BERTH_TEST_SLURM, which
 // shows that the expressions are right.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	if directory := os.Getenv("BERTH_TEST_SLURM"); directory != "" {
-		t.Run("Slurm", func(t *testing.T) { readable(t, append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"))) })
+		t.Run("Slurm", func(t *testing.T) { parse(t, append(os.Environ(), "PATH="+directory+":"+os.Getenv("PATH"))) })
 	}
-	if state := os.Getenv("BERTH_TEST_CLUSTER"); state != "" { // one that runs already
+	if state := os.Getenv("BERTH_TEST_CLUSTER"); state != "" { // a running cluster
 		bin, err := filepath.Abs("../../bin")
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &cluster{bin: bin, state: state}
-		t.Run("Berth", func(t *testing.T) { readable(t, append(c.environ(t.TempDir()), "USER=root")) })
+		t.Run("Berth", func(t *testing.T) { parse(t, append(c.environ(t.TempDir()), "USER=root")) })
 		return
 	}
 	c := start(t, "--nodes", "2", "--cpus", "4")
@@ -83,12 +84,12 @@ func TestPrograms(t *testing.T) {
 		if out, err := command(env, "sacctmgr -i add account prog && sacctmgr -i add user root account=prog"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		readable(t, env)
+		parse(t, env)
 	})
 }
 
-// TestInstalledPrograms runs programs of others that speak to Slurm, those that
-// are installed here: Debian's clustershell, r-cran-batchtools, snakemake, toil. On the
+// TestInstalledPrograms runs other projects' programs that call Slurm's commands, as far as
+// they are installed: Debian's clustershell, r-cran-batchtools, snakemake, toil. On the
 // same cluster it runs the launch recipes of frameworks, and the probes of the table of
 // changes.
 func TestInstalledPrograms(t *testing.T) {
@@ -119,7 +120,8 @@ func command(env []string, line string) (string, error) {
 	return strings.TrimRight(string(out), "\n"), err
 }
 
-func readable(t *testing.T, env []string) {
+// parse runs the calls in the environment env, and parses their output.
+func parse(t *testing.T, env []string) {
 	must := func(line string) string {
 		t.Helper()
 		out, err := command(env, line)
@@ -131,15 +133,10 @@ func readable(t *testing.T, env []string) {
 	run := must("sbatch --parsable -J prog-run -N1 -n1 --mem=10 -t 5 -o /dev/null --wrap 'sleep 300'")
 	done := must("sbatch --parsable -J prog-done -N1 -n1 --mem=10 -t 5 -o /dev/null --wrap true")
 	defer must("scancel -n prog-run; scancel -n prog-id")
-	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		if must(fmt.Sprintf("squeue -h -t all -o %%T -j %s,%s -S i", run, done)) == "RUNNING\nCOMPLETED" &&
-			strings.HasPrefix(must("sacct -n -X -P -o State -j "+done+" --name prog-done"), "COMPLETED") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the jobs do not run")
-		}
-	}
+	eventually.Holds(t, "one job runs and the other has ended", func() bool {
+		return must(fmt.Sprintf("squeue -h -t all -o %%T -j %s,%s -S i", run, done)) == "RUNNING\nCOMPLETED" &&
+			strings.HasPrefix(must("sacct -n -X -P -o State -j "+done+" --name prog-done"), "COMPLETED")
+	})
 	user, _ := command(env, "id -un")
 	names := strings.NewReplacer("RUN", run, "DONE", done, "USER", user)
 	for _, c := range calls {
@@ -153,7 +150,7 @@ func readable(t *testing.T, env []string) {
 			}
 			for _, part := range parts {
 				if part != "" && !pattern.MatchString(part) || out == "" {
-					t.Errorf("%s\nsays %q,\nread by %s", line, part, c.pattern)
+					t.Errorf("%s\nprints %q,\nwhich does not match %s", line, part, c.pattern)
 				}
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/test/tmux"
 )
 
@@ -72,8 +73,8 @@ var listings = [][]string{
 	{"sreport", "job", "SizesByWckey"}, {"strigger", "--get"}, {"sdiag"}, {"berth", "doctor"},
 }
 
-// TestHostileTexts writes texts that could control a terminal, break a line or forge a record,
-// wherever users may write, and checks all that is printed then.
+// TestHostileTexts passes texts that could control a terminal, break a line or forge a record
+// wherever users may write text, and checks the output of all commands.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--nodes", "2", "--cpus", "2")
@@ -88,7 +89,7 @@ func TestHostileTexts(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &out, &err
 		_ = cmd.Run() // most are refused
 		if ctx.Err() != nil {
-			t.Errorf("%.200q did not end", args)
+			t.Errorf("%.200q did not end within a minute", args)
 		}
 		return out.Bytes(), append(out.Bytes(), err.Bytes()...)
 	}
@@ -127,7 +128,7 @@ func hostileScreens(t *testing.T, c *cluster, dir string) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt install tmux")
 	}
-	x := tmux.Open(t, c.environ(dir), dir, 100, 30, patience, "squeue --tui")
+	x := tmux.Open(t, c.environ(dir), dir, 100, 30, eventually.Timeout, "squeue --tui")
 	x.See("(JobHeldUser)", "jobs")
 	for range 12 { // the details of one job after the other
 		x.Keys("Enter")

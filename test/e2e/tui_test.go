@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/test/tmux"
 )
 
@@ -53,7 +53,7 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 
-	x := tmux.Open(t, env, dir, 100, 24, patience, "squeue --tui")
+	x := tmux.Open(t, env, dir, 100, 24, eventually.Timeout, "squeue --tui")
 	x.See("n[1-2]", "(Resources)", "(JobHeldUser)", "[0-9]", "4 jobs")
 	t.Run("why", func(t *testing.T) {
 		x.T = t
@@ -124,7 +124,7 @@ func TestTerminal(t *testing.T) {
 		x.Keys("2")
 		x.See("allocated", "2/2", "allocated 2")
 		scontrol("update", "nodename=n2", "state=drain", "reason=disk")
-		x.See("draining", "disk") // by itself
+		x.See("draining", "disk") // without a key
 		scontrol("update", "nodename=n2", "state=resume")
 		x.See("!draining")
 		x.Keys("7")
@@ -151,27 +151,21 @@ func TestTerminal(t *testing.T) {
 		x.Keys("C-l")
 		x.See("!held", "3 jobs")
 	})
-	t.Run("changes come by themselves", func(t *testing.T) {
+	t.Run("changes appear without a key", func(t *testing.T) {
 		x.T = t
 		id := sbatch("-H", "-Jlate", "--wrap", "true")
 		x.See(id, "late", "4 jobs")
 	})
-	t.Run("leave", func(t *testing.T) {
+	t.Run("quit", func(t *testing.T) {
 		x.T = t
 		x.Keys("q")
-		end := time.Now().Add(patience)
-		for !x.Ended() {
-			if time.Now().After(end) {
-				t.Fatalf("it has not ended:\n%s", x.Screen())
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		eventually.Holds(t, "the program ends", x.Ended)
 		if _, err := os.Stat(filepath.Join(dir, ".local/state/berth/tui.json")); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("plain", func(t *testing.T) {
-		x := tmux.Open(t, env, dir, 80, 24, patience, "sview --plain")
+		x := tmux.Open(t, env, dir, 80, 24, eventually.Timeout, "sview --plain")
 		x.See("PENDING")
 		x.Keys("job "+next, "Enter")
 		x.See("It should start at")

@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// account is a user of this machine for the time of a test.
+// account is a user of this machine during a test.
 type account struct{ name, home, uid, gid string }
 
 // newAccount creates a user with a home; the end of the test removes both.
@@ -51,7 +51,7 @@ type shared struct {
 	alice, bob account
 }
 
-// newShared brings one up, for alice, bob and more.
+// newShared starts such a cluster for alice, bob and more.
 func newShared(t *testing.T, more ...func(*testing.T) account) *shared {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -137,8 +137,8 @@ func TestUsers(t *testing.T) {
 	t.Run("attacks", s.attacks)
 }
 
-// byUID: commands find the cluster whatever HOME says, as under cron or in programs with
-// a HOME of their own; root finds a cluster that is not in the usual directory.
+// byUID: commands find the cluster independently of HOME, as under cron or in programs that
+// set another HOME; root finds a cluster that is not in the default directory.
 func (s *shared) byUID(t *testing.T) {
 	for _, home := range []string{"HOME=/nonexistent", "HOME="} {
 		line := s.bob.command(s.bin, "env", home, "squeue", "-h")
@@ -157,7 +157,7 @@ func (s *shared) byUID(t *testing.T) {
 	}
 }
 
-// private: the user's own connection is found without help, and no other user's.
+// private: each user can read their own kubeconfig, and no other user's.
 func (s *shared) private(t *testing.T) {
 	for _, a := range []account{s.alice, s.bob} {
 		file := filepath.Join(a.home, ".local/state/berth/user.kubeconfig")

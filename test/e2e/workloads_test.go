@@ -24,6 +24,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/processnode"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -77,10 +78,10 @@ func (n *native) patch(o client.Object, merge string) {
 
 func (n *native) until(what string, done func() bool) {
 	n.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(eventually.Timeout)
 	for !done() {
 		if time.Now().After(deadline) {
-			n.Fatalf("waited %v for %s; squeue:\n%s", patience, what, n.run("squeue", "-t", "all", "-o", "%i %u %j %T %r %D %N"))
+			n.Fatalf("waited %v for %s; squeue:\n%s", eventually.Timeout, what, n.run("squeue", "-t", "all", "-o", "%i %u %j %T %r %D %N"))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -119,8 +120,8 @@ func podSpec(cpus string, command ...string) corev1.PodSpec {
 	}
 }
 
-// group is a ReplicaSet of two pods of three CPUs with a PodGroup that wants
-// both.
+// group is a ReplicaSet of two pods of three CPUs with a PodGroup that
+// requires both.
 func group(name string) []client.Object {
 	labels := map[string]string{"app": name, podgroup.PodGroupLabel: name}
 	two := int32(2)
@@ -132,7 +133,7 @@ func group(name string) []client.Object {
 	}
 }
 
-// phases are how many of the ReplicaSet's pods run, and how many wait.
+// phases returns how many of the ReplicaSet's pods run, and how many wait.
 func (n *native) phases(name string) string {
 	n.Helper()
 	var list corev1.PodList
@@ -152,14 +153,14 @@ func (n *native) phases(name string) string {
 	return fmt.Sprintf("%d run, %d wait", running, pending)
 }
 
-// TestWorkloads queues pods that no command of ours submitted.
+// TestWorkloads queues pods that none of Berth's commands submitted.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	n := newNative(t)
 	for _, tt := range []struct {
 		name string
 		run  func(*native)
-	}{{"groups", groupsQueue}, {"pods", podsQueue}, {"controllers", controllersQueue}, {"refusal", refusalGivesBack}} {
+	}{{"groups", groupsQueue}, {"pods", podsQueue}, {"controllers", controllersQueue}, {"rejection", rejectionRequeues}} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(&native{n.cluster, t, n.client}) })
 	}
 }
@@ -171,7 +172,7 @@ func groupsQueue(n *native) {
 	n.create(group("first")...)
 	n.queue("k8s_ml first RUNNING None 2 n[1-2]")
 	n.until("the first group's pods", func() bool { return n.phases("first") == "2 run, 0 wait" })
-	var list corev1.PodList // waiting for one another costs no write
+	var list corev1.PodList // pods that waited for one another were not written to
 	if err := n.client.List(n.Context(), &list, client.InNamespace("ml")); err != nil {
 		n.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func groupsQueue(n *native) {
 	if got := n.phases("second"); got != "0 run, 2 wait" {
 		n.Errorf("the second group: %s", got)
 	}
-	// A job of Slurm's kind queues behind it.
+	// A batch job queues behind it.
 	third := n.run("sbatch", "--parsable", "-N2", "--exclusive", "--chdir", n.TempDir(), "--wrap", "true")
 	n.until("the third to wait", func() bool {
 		return n.run("squeue", "-h", "-j", third, "-o", "%T %r") == "PENDING Priority"
@@ -215,7 +216,7 @@ func groupsQueue(n *native) {
 	n.queue("")
 }
 
-// podsQueue: pods without a group are a job each, whose ends are the pods'.
+// podsQueue: each pod without a group is a job, which ends as the pod does.
 func podsQueue(n *native) {
 	n.create(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "once", Annotations: map[string]string{
 		"slurmjob.slinky.slurm.net/timelimit": "5", "berth.hpc/job-name": "train"}},
@@ -252,7 +253,7 @@ func podsQueue(n *native) {
 	n.until("the pod to go", func() bool {
 		return apierrors.IsNotFound(n.client.Get(n.Context(), client.ObjectKeyFromObject(bad), &corev1.Pod{}))
 	})
-	// In other namespaces nobody may.
+	// Pods of other namespaces are not queued.
 	n.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stray"}, Spec: podSpec("1", "/bin/true")})
 	n.until("an event", func() bool {
 		var list corev1.EventList
@@ -261,9 +262,9 @@ func podsQueue(n *native) {
 	n.queue("")
 }
 
-// controllersQueue: pods that a Deployment and a JobSet make are a job each;
-// those of a LeaderWorkerSet's group are one. Its controller is not installed here: the
-// pods have the labels that it would give them.
+// controllersQueue: each pod of a Deployment and of a JobSet is a job; the pods of a
+// LeaderWorkerSet's group are one job. Its controller is not installed here: the pods have
+// the labels that it would set.
 func controllersQueue(n *native) {
 	labels := map[string]string{"app": "web"}
 	two := int32(2)
@@ -312,15 +313,14 @@ func with(s corev1.PodSpec, change func(*corev1.PodSpec)) corev1.PodSpec {
 	return s
 }
 
-// refusalGivesBack: a kubelet with less than the API server says rejects its pod of a
-// gang: the whole gang returns to the queue, and starts when the node reports the right
-// values again.
-func refusalGivesBack(n *native) {
+// rejectionRequeues: a kubelet with fewer CPUs than its Node object reports rejects its pod of
+// a gang: the whole gang is requeued, and starts when the object has the right values again.
+func rejectionRequeues(n *native) {
 	var nodes corev1.NodeList
 	if err := n.client.List(n.Context(), &nodes); err != nil {
 		n.Fatal(err)
 	}
-	says := func(cpus string) {
+	setCPUs := func(cpus string) {
 		n.Helper()
 		o := &nodes.Items[1]
 		err := n.client.Status().Patch(n.Context(), o, client.RawPatch("application/merge-patch+json",
@@ -329,11 +329,11 @@ func refusalGivesBack(n *native) {
 			n.Fatal(err)
 		}
 	}
-	says("8")
+	setCPUs("8")
 	id := n.run("sbatch", "--parsable", "-N2", "--exclusive", "--chdir", n.TempDir(), "--wrap", "echo all of us")
 	text := ""
-	n.until("the gang to come back", func() bool {
-		says("8") // as long as it has not been refused the node stays wrong
+	n.until("the gang to be requeued", func() bool {
+		setCPUs("8") // until the pod is rejected, because the kubelet corrects it
 		text = n.run("scontrol", "show", "job", id)
 		return !strings.Contains(text, "Restarts=0") && strings.Contains(text, "JobState=PENDING")
 	})
@@ -344,7 +344,7 @@ func refusalGivesBack(n *native) {
 	n.until("its pods to go", func() bool {
 		return n.client.List(context.Background(), &pods, client.MatchingLabels{wire.LabelJobID: id}) == nil && len(pods.Items) == 0
 	})
-	says("4")
+	setCPUs("4")
 	n.until("the gang to run", func() bool {
 		return n.run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T") == "COMPLETED"
 	})

@@ -20,7 +20,8 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-const deadline = 2 * time.Minute
+// deadline is the timeout of a client. It is far longer than any client takes on a busy machine.
+const deadline = eventually.Timeout
 
 // site is a local cluster with a login node.
 type site struct {
@@ -60,7 +61,7 @@ func up(t *testing.T) *site {
 	args := []string{"up", "--state-dir", filepath.Join(dir, "s"), "--login", "--nodes", "2", "--cpus", "2", "--memory", "1000M"}
 	if os.Geteuid() == 0 {
 		s.user = fmt.Sprintf("lnt%d", os.Getpid())
-		// Not below a private directory: the home has to be reached by its owner.
+		// Not below a private directory: its owner must be able to access the home.
 		output(t, exec.Command("useradd", "-m", "-d", filepath.Join(dir, "home"), "-s", "/bin/bash", s.user))
 		t.Cleanup(func() { _ = exec.Command("userdel", "-f", s.user).Run() })
 		args = append(args, "--user", s.user)
@@ -146,7 +147,7 @@ func (s *site) jobs(t *testing.T) {
 		t.Fatalf("sbatch right after login: %s", out)
 	}
 	id := strings.TrimSpace(strings.TrimPrefix(out, "Submitted batch job "))
-	eventually.Holds(t, "the job's output", func() bool {
+	eventually.Holds(t, "the job writes its output", func() bool {
 		got, err := s.ssh("cat out." + id)
 		return err == nil && strings.TrimSpace(got) == uid
 	})
@@ -217,7 +218,7 @@ func (s *site) signals(t *testing.T) {
 	}
 }
 
-// message: the queue is shown on interactive logins and on no others.
+// message: only interactive logins show the queue.
 func (s *site) message(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
@@ -233,8 +234,8 @@ func (s *site) message(t *testing.T) {
 	}
 }
 
-// keys: those of the User object, of ConfigMaps and of Secrets hold while they
-// are there, without a restart.
+// keys: keys of the User object, of ConfigMaps and of Secrets are accepted while they are stored
+// there, without a restart of the login node.
 func (s *site) keys(t *testing.T) {
 	key := filepath.Join(s.dir, "other")
 	output(t, exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key))
@@ -257,23 +258,23 @@ func (s *site) keys(t *testing.T) {
 		return err == nil
 	}
 	if enters() {
-		t.Fatal("let in with a key that nobody knows")
+		t.Fatal("the login succeeded with an unknown key")
 	}
 	change := func(keys []string) {
 		must(t, s.kube.MergePatch(t.Context(), "/apis/berth.hpc/v1alpha1/users/"+s.user, map[string]any{"spec": map[string]any{"sshKeys": keys}}, nil))
 	}
 	change([]string{line})
-	eventually.Holds(t, "the key of the User object", enters)
+	eventually.Holds(t, "the key of the User object is accepted", enters)
 	change([]string{})
-	eventually.Holds(t, "the key to be gone", func() bool { return !enters() })
+	eventually.Holds(t, "the key is not accepted any more", func() bool { return !enters() })
 	for kind, data := range map[string]string{"ConfigMap": line, "Secret": base64.StdEncoding.EncodeToString([]byte(line))} {
 		path := "/api/v1/namespaces/berth-login/" + strings.ToLower(kind) + "s"
 		must(t, s.kube.Post(t.Context(), path, nil, map[string]any{
 			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "more", "labels": map[string]any{"berth.hpc/ssh-keys": "true"}},
 			"data": map[string]any{s.user: data},
 		}, nil))
-		eventually.Holds(t, "the key of a "+kind, enters)
+		eventually.Holds(t, "the key of a "+kind+" is accepted", enters)
 		must(t, s.kube.MergePatch(t.Context(), path+"/more", map[string]any{"data": map[string]any{s.user: nil}}, nil))
-		eventually.Holds(t, "the key of a "+kind+" to be gone", func() bool { return !enters() })
+		eventually.Holds(t, "the key of a "+kind+" is not accepted any more", func() bool { return !enters() })
 	}
 }

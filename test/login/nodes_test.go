@@ -45,7 +45,7 @@ func (s *site) nodes(t *testing.T) {
 	text := output(t, s.onNode("ssh", "n2", "echo $SLURM_JOB_ID $SLURMD_NODENAME; id -u; pwd; tty || true"))
 	want := id + " n2\n" + strings.TrimSpace(s.run("id -u")) + "\n" + strings.TrimSpace(s.run("pwd")) + "\nnot a tty\n"
 	if text != want {
-		t.Errorf("a command says %q, want %q", text, want)
+		t.Errorf("a command prints %q, want %q", text, want)
 	}
 	cmd := s.onNode("ssh", "n2", "cat; exit 7")
 	cmd.Stdin = bytes.NewReader(bytes.Repeat([]byte("\x00\xff\r\n"), 1<<16))
@@ -63,7 +63,7 @@ func (s *site) nodes(t *testing.T) {
 		t.Errorf("srun --overlap --pty: %q", out)
 	}
 	s.run("scancel " + id)
-	eventually.Holds(t, "the node closes", func() bool {
+	eventually.Holds(t, "the node refuses connections again", func() bool {
 		out, err := s.onNode("ssh", "n2", "true").CombinedOutput()
 		return err != nil && strings.Contains(string(out), denied)
 	})
@@ -86,12 +86,12 @@ func (s *site) shellOnNode(t *testing.T, id string) {
 	}
 }
 
-// webOnNode: a notebook's server in the job, which listens on the job's loopback
-// alone, by -L to localhost; and nothing that others have there.
+// webOnNode: with -L to localhost the user reaches a server, such as a notebook's, that listens
+// only on the job's loopback, and not from a node without a job.
 func (s *site) webOnNode(t *testing.T, id string) {
 	for _, p := range []string{"python3", "curl"} {
 		if _, err := exec.LookPath(p); err != nil {
-			t.Logf("the web server in a job was not tried: %v", err)
+			t.Logf("a web server in a job was not tested: %v", err)
 			return
 		}
 	}
@@ -102,12 +102,12 @@ func (s *site) webOnNode(t *testing.T, id string) {
 	cmd := s.onNode("ssh", "-N", "-o", "ExitOnForwardFailure=yes", "-L", local+":localhost:"+remote, "n2")
 	must(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	eventually.Holds(t, "the page of the server in the job", func() bool {
+	eventually.Holds(t, "the server in the job sends the page", func() bool {
 		out, _ := exec.Command("curl", "-sS", "--max-time", "20", "http://127.0.0.1:"+local+"/page").Output()
 		return string(out) == "served\n"
 	})
 	if out, err := s.onNode("ssh", "-W", "localhost:"+freePort(t), "n2").CombinedOutput(); err == nil || !strings.Contains(string(out), "refused") {
-		t.Errorf("a port on which nobody listens: %v: %s", err, out)
+		t.Errorf("a port without a listener: %v: %s", err, out)
 	}
 	if out, err := s.onNode("ssh", "-W", "localhost:"+remote, "n1").CombinedOutput(); err == nil || strings.Contains(string(out), "HTTP/") {
 		t.Errorf("by way of a node without a job: %v: %s", err, out)

@@ -25,16 +25,16 @@ type gateway struct {
 	bin, dir, port string
 }
 
-// pods: the sessions run in a pod of the user's, which the cluster runs with
-// the user's rights; the login node has none.
+// pods: the sessions run in a pod of the user, with the user's rights; the login node has no
+// rights of root.
 func (s *site) pods(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: a login node that is nobody, and pods of users")
+		t.Skip("needs root: a login node that runs as nobody, and pods of users")
 	}
 	defer func(was *testing.T) { s.t = was }(s.t)
 	s.t = t
 	g := s.gateway(t)
-	began := time.Now()
+	started := time.Now()
 	out, errs, err := g.ssh("id -u; cd; pwd; hostname; touch from-the-pod; cat $KUBECONFIG | grep -c tokenFile; sbatch --parsable -o /dev/null --wrap true; true")
 	if err != nil {
 		t.Fatalf("%v: %s%s", err, out, errs)
@@ -46,13 +46,13 @@ func (s *site) pods(t *testing.T) {
 	if _, err := strconv.Atoi(f[4]); err != nil {
 		t.Errorf("sbatch in the pod: %q", out)
 	}
-	onlyTheStart(t, errs)
-	t.Logf("the first login, to a pod that starts, took %.2f s", time.Since(began).Seconds())
-	began = time.Now()
+	onlyStartMessage(t, errs)
+	t.Logf("the first login, to a pod that starts, took %.2f s", time.Since(started).Seconds())
+	started = time.Now()
 	if out, errs, err := g.ssh("hostname; grep CapEff /proc/self/status"); err != nil || errs != "" || !strings.HasPrefix(out, f[2]) || !strings.Contains(out, "0000000000000000") {
 		t.Errorf("the second login: %v, %q, %q", err, out, errs)
 	}
-	t.Logf("the second took %.2f s", time.Since(began).Seconds())
+	t.Logf("the second took %.2f s", time.Since(started).Seconds())
 	g.restricted(t)
 	g.idle(t)
 	g.named(t) // with a pod of its own
@@ -75,11 +75,11 @@ func (g *gateway) named(t *testing.T) {
 	g.user = name
 	defer func() { g.user = own }()
 	var out, errs string
-	eventually.Holds(t, "the login of a user whom only the cluster knows", func() bool {
-		out, errs, err = g.ssh("whoami; id -gn; id -Gn; getent passwd 64010; getent passwd root | cut -d: -f1 ; test -w /etc/passwd || echo not to write")
+	eventually.Holds(t, "a user who exists only in the cluster can log in", func() bool {
+		out, errs, err = g.ssh("whoami; id -gn; id -Gn; getent passwd 64010; getent passwd root | cut -d: -f1 ; test -w /etc/passwd || echo read-only")
 		return err == nil
 	})
-	const want = "lnt-named\nlnt-named\nlnt-named lntchem\nlnt-named:x:64010:64011::/tmp:/bin/sh\nroot\nnot to write\n"
+	const want = "lnt-named\nlnt-named\nlnt-named lntchem\nlnt-named:x:64010:64011::/tmp:/bin/sh\nroot\nread-only\n"
 	if out != want {
 		t.Errorf("in the pod: %q, %s", out, errs)
 	}
@@ -98,15 +98,16 @@ func (g *gateway) named(t *testing.T) {
 		output(t, exec.Command(args[0], append(args[1:], file, "pod:"+target)...))
 	}
 	if got, _, err := g.ssh("cat " + target + ""); !strings.HasPrefix(got, "contents") {
-		t.Errorf("what scp brought: %q, %v", got, err)
+		t.Errorf("the copied file: %q, %v", got, err)
 	}
 }
 
-// onlyTheStart: there is a line about the start, unless it was over at once.
-func onlyTheStart(t *testing.T, errs string) {
+// onlyStartMessage fails the test if a login has printed anything but the message that the pod
+// starts.
+func onlyStartMessage(t *testing.T, errs string) {
 	t.Helper()
 	if errs != "" && !strings.Contains(errs, "your login pod is starting") {
-		t.Errorf("a login says %q", errs)
+		t.Errorf("a login prints %q", errs)
 	}
 }
 
@@ -196,7 +197,7 @@ func (g *gateway) restricted(t *testing.T) {
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "attack"}, "spec": spec,
 		}, nil)
 		if err == nil {
-			t.Errorf("made a pod as %s in %s", try.as, try.namespace)
+			t.Errorf("created a pod as %s in %s", try.as, try.namespace)
 		}
 	}
 }
@@ -218,12 +219,12 @@ func (g *gateway) idle(t *testing.T) {
 	if _, errs, err := g.ssh("kill " + left); err != nil {
 		t.Fatalf("%v: %s", err, errs)
 	}
-	eventually.Holds(t, "the idle pod goes", func() bool { return g.count(t) == 0 })
+	eventually.Holds(t, "the idle pod is deleted", func() bool { return g.count(t) == 0 })
 	_, errs, err = g.ssh("true")
 	if err != nil {
 		t.Errorf("the next login: %v, %q", err, errs)
 	}
-	onlyTheStart(t, errs)
+	onlyStartMessage(t, errs)
 }
 
 // count is how many login pods there are.

@@ -18,14 +18,14 @@ const (
 	hostileComment = `\033]2;PWNED\007\033[2J\302\2332J\342\200\256over`
 )
 
-// As they are shown.
+// The same texts as the commands show them.
 const (
 	shownName    = `\x1b]52;c;UFdORUQ=\x07`
 	shownComment = `\x1b]2;PWNED\x07\x1b[2J\x9b2J\u202eover`
 )
 
-// terminal works on the login node as people do: OpenSSH's client in a real
-// terminal, the queue in it, and out again.
+// terminal logs in with OpenSSH's client in a real terminal, uses the terminal UI there, and logs
+// out.
 func (s *site) terminal(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a user whose shell has Debian's settings and no others")
@@ -62,7 +62,7 @@ func (s *site) terminal(t *testing.T) {
 		x.Keys("squeue --tui", "Enter")
 		x.See("2 jobs", "harmless", shownName[:8], "!far>")
 		if x.Is("alternate_on") != "1" {
-			t.Error("it draws over what was on the terminal")
+			t.Error("it does not use the alternate screen")
 		}
 		x.Keys("4")
 		x.See("Why it waits")
@@ -93,7 +93,7 @@ func (s *site) terminal(t *testing.T) {
 	})
 	part("quit", func(t *testing.T) {
 		x.Keys("q")
-		x.See("far>", "squeue --tui", shownComment) // what was there before
+		x.See("far>", "squeue --tui", shownComment) // the earlier contents
 		for variable, want := range map[string]string{"alternate_on": "0", "cursor_flag": "1", "mouse_any_flag": "0", "keypad_flag": "0", "keypad_cursor_flag": "0"} {
 			if got := x.Is(variable); got != want {
 				t.Errorf("%s=%s is left", variable, got)
@@ -112,14 +112,14 @@ func (s *site) terminal(t *testing.T) {
 			t.Errorf("the near terminal's modes were %s and are %s", near, now)
 		}
 	})
-	part("what would have done harm", func(*testing.T) {
+	part("the terminal executes such texts", func(*testing.T) {
 		x.Keys("printf '"+hostileName+`\033]2;PWNED\007'`, "Enter")
-		x.Wait("the terminal to obey", func(string) bool { return x.Clipboard() == "PWNED" && x.Is("pane_title") == "PWNED" })
+		x.Wait("the effect of the texts", func(string) bool { return x.Clipboard() == "PWNED" && x.Is("pane_title") == "PWNED" })
 	})
 }
 
-// enter logs in and sees the message of the day, for which the queue has two seconds. A
-// busy machine may need longer.
+// enter logs in until the message of the day shows the queue: the login node gives squeue two
+// seconds, which may not be enough on a busy machine.
 func (s *site) enter(x *tmux.Terminal) {
 	for {
 		x.Keys("clear; ssh "+strings.Join(s.line, " ")+" "+s.user+"@127.0.0.1", "Enter")
@@ -128,7 +128,7 @@ func (s *site) enter(x *tmux.Terminal) {
 		})
 		x.Wait("a prompt", func(screen string) bool { return strings.HasSuffix(strings.TrimSpace(screen), "$") })
 		if strings.Contains(screen, "JOBID PARTITION") {
-			x.See(shownName[:8]) // as much as squeue's column holds
+			x.See(shownName[:8]) // as much as fits into squeue's column
 			unharmed(x.T, x)
 			// Although /etc/profile has overwritten PATH, the commands are in it.
 			x.Keys("PS1='far''> '; clear", "Enter")
@@ -150,8 +150,8 @@ func unharmed(t *testing.T, x *tmux.Terminal) {
 
 func (s *site) home() string { return filepath.Join(s.dir, "home") }
 
-// stty is the modes of the terminal that the shell in x is on; dir is a directory
-// that the shell can write to.
+// stty returns the modes of the terminal of the shell in x; dir is a directory that the shell
+// can write to.
 func (s *site) stty(x *tmux.Terminal, dir string) string {
 	s.t.Helper()
 	name := filepath.Join(dir, "modes")

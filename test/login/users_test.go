@@ -52,16 +52,16 @@ func (s *site) users(t *testing.T) {
 		s.user = name
 		eventually.Holds(t, "the reason why "+name+" is refused", func() bool {
 			if out, err := s.ssh("true"); err == nil {
-				t.Fatalf("%s was let in: %s", name, out)
+				t.Fatalf("%s could log in: %s", name, out)
 			}
 			return strings.Contains(s.log(t), name) && strings.Contains(s.log(t), one.reason)
 		})
 	}
 	s.user = own
 	if len(all) < 2 {
-		t.Errorf("only %d of the users could be made", len(all))
+		t.Errorf("only %d of the users could be created", len(all))
 	}
-	if got := s.run("echo others go on"); got != "others go on\n" {
+	if got := s.run("echo in"); got != "in\n" {
 		t.Error(got)
 	}
 }

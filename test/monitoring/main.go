@@ -1,6 +1,6 @@
-// Command monitoring reads a file of Prometheus' rules and a dashboard of
-// Grafana's with Prometheus' own parser, and prints the name of every metric
-// that they use, a line each. It fails when a rule or an expression is wrong.
+// Command monitoring parses a file of Prometheus' rules and a dashboard of Grafana with
+// Prometheus' own parser, and prints the name of every metric that they use, one on each line.
+// It fails if a rule or an expression is invalid.
 package main
 
 import (
@@ -43,7 +43,7 @@ func (n names) sorted() []string {
 	return list
 }
 
-// add takes the names of an expression.
+// add adds the names in an expression.
 func (n names) add(where, text string) error {
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -71,7 +71,7 @@ func (n names) rules(file string) error {
 	return errors.Join(errs...)
 }
 
-// dashboard takes every member "expr", wherever it is.
+// dashboard adds the names in all fields "expr" of a dashboard.
 func (n names) dashboard(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

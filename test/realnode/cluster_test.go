@@ -102,7 +102,7 @@ func testDrain(t *testing.T, ctx context.Context, s *Site) {
 	if node, err := s.Client.CoreV1().Nodes().Get(ctx, "n2", metav1.GetOptions{}); err != nil || !node.Spec.Unschedulable {
 		t.Errorf("the node is not cordoned: %v", err)
 	}
-	wait := submit(t, ctx, s, "-w", "n2", "-N1", "-o", "late.out", "--wrap", "echo late")
+	late := submit(t, ctx, s, "-w", "n2", "-N1", "-o", "late.out", "--wrap", "echo late")
 	elsewhere := submit(t, ctx, s, "-N1", "-o", "elsewhere.out", "--wrap", "hostname")
 	waitForState(t, ctx, s, elsewhere, "COMPLETED")
 	if out := output(t, "elsewhere.out"); out == "n2\n" {
@@ -113,17 +113,17 @@ func testDrain(t *testing.T, ctx context.Context, s *Site) {
 	if out := output(t, "drained.out"); out != "started\ndone\n" {
 		t.Errorf("the job on the drained node wrote %q", out)
 	}
-	if state := strings.TrimSpace(as("squeue", "-h", "-j", wait, "-o", "%T")); state != "PENDING" {
-		t.Errorf("the job that wants the drained node is %s", state)
+	if state := strings.TrimSpace(as("squeue", "-h", "-j", late, "-o", "%T")); state != "PENDING" {
+		t.Errorf("the job that requires the drained node is %s", state)
 	}
 	as("scontrol", "update", "nodename=n2", "state=resume")
-	waitForState(t, ctx, s, wait, "COMPLETED")
+	waitForState(t, ctx, s, late, "COMPLETED")
 }
 
-// testDeadKubelet kills the kubelet under a job, which starts again on the node
-// that is left.
+// testDeadKubelet kills the kubelet of a job's node: the job is requeued and runs on the other
+// node.
 func testDeadKubelet(t *testing.T, ctx context.Context, s *Site) {
-	// The first node is taken, so that the job starts on the second.
+	// The first node is allocated, so that the job starts on the second.
 	first := submit(t, ctx, s, "-w", "n1", "-N1", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600")
 	waitUntil(t, ctx, s, first, "RUNNING")
 	id := submit(t, ctx, s, "-N1", "--requeue", "-o", "again.out", "--open-mode=append", "--wrap",

@@ -26,8 +26,7 @@ func TestMain(m *testing.M) { os.Exit(Run(m.Run)) }
 
 var (
 	user = User{Name: "mpiuser", ID: 15001}
-	// other has another number and a namespace that enforces the restricted
-	// standard.
+	// other has another uid and a namespace that enforces the restricted standard.
 	other = User{Name: "other", ID: 70007}
 	// operator has the permissions for the tests of nodes.
 	operator = User{Name: "operator", ID: 15002, Level: "Operator"}
@@ -35,8 +34,7 @@ var (
 
 const namespace = "user-mpiuser"
 
-// cases are the tests, in their order. Those that are long are left out of
-// short runs.
+// cases are the tests, in their order. Short runs omit the long ones.
 var cases = []struct {
 	name string
 	long bool
@@ -118,7 +116,7 @@ func open(t *testing.T, ctx context.Context) *Site {
 	return site
 }
 
-// openSite opens the site, which a failing test dumps.
+// openSite opens the site, whose state a failing test prints.
 func openSite(t *testing.T, ctx context.Context) *Site {
 	t.Helper()
 	bin := os.Getenv(binVariable)
@@ -231,7 +229,7 @@ func testRestart(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// testLostNode takes a node away from a job that must not start again.
+// testLostNode makes a node fail under a job that must not be requeued.
 func testLostNode(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N3", "--no-requeue", "-o", "lost.out", "--wrap", "echo started; srun sleep 600")
 	waitForOutput(t, ctx, "lost.out", "started\n")
@@ -284,8 +282,8 @@ func submitAs(t *testing.T, ctx context.Context, s *Site, u User, args ...string
 	return id
 }
 
-// runJob submits a job, waits for its good end and returns what its output
-// file, NAME-ID.out, holds.
+// runJob submits a job, which must succeed, and returns the contents of its output file,
+// NAME-ID.out.
 func runJob(t *testing.T, ctx context.Context, s *Site, name string, args ...string) string {
 	t.Helper()
 	began := time.Now()
@@ -335,16 +333,16 @@ var ended = map[string]string{}
 func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	t.Helper()
 	var state string
-	var asked error
+	var squeue error
 	err := waitFor(ctx, 3*time.Minute, func() bool {
 		var out string
-		out, asked = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+		out, squeue = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
 		state = strings.Join(slices.Compact(strings.Fields(out)), " ") // several of a heterogeneous job
 		return slices.Contains(final, state)
 	})
 	if err != nil || state != want {
 		shown, _ := s.As(ctx, user, user.Home(), "scontrol", "show", "job", id)
-		t.Fatalf("%s: job %s: state %s, want %s (%v, %v)\n%s", time.Now().Format(time.TimeOnly), id, state, want, err, asked, shown)
+		t.Fatalf("%s: job %s: state %s, want %s (%v, %v)\n%s", time.Now().Format(time.TimeOnly), id, state, want, err, squeue, shown)
 	}
 	ended[id] = state
 }
@@ -413,8 +411,8 @@ func jobObjects(ctx context.Context, s *Site) (map[string][]metav1.PartialObject
 	return objects, errors.Join(errs...)
 }
 
-// testManagedFields looks at the objects of a running job, which the policies of the chart
-// store without managedFields.
+// testManagedFields checks that the objects of a running job, as the chart's policies require,
+// have no managedFields.
 func testManagedFields(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-o", "/dev/null", "--wrap", "sleep 300")
 	waitUntil(t, ctx, s, id, "RUNNING")

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// bareScript runs in an image that contains only a shell, and prints that.
+// bareScript runs in an image that contains only a shell, and prints whatever else it finds.
 const bareScript = `#!/bin/sh
 read host < /proc/sys/kernel/hostname
 for place in /usr /bin/ls /var/lib; do test ! -e $place || echo "there is $place"; done
@@ -65,8 +65,8 @@ func testShell(t *testing.T, ctx context.Context, s *Site) {
 	checkBare(t, runJob(t, ctx, s, "bare", "-p", ShellPartition, "-J", "bare", "-o", "bare-%j.out", "-w", "n[1-2]", "-N2", "bare.sh"), "batch on n1")
 }
 
-// testReadOnly runs a job that cannot write to its root file system, but to
-// places that programs expect to be writable.
+// testReadOnly runs a job that cannot write to its root file system, except to directories that
+// programs expect to be writable.
 func testReadOnly(t *testing.T, ctx context.Context, s *Site) {
 	out := runJob(t, ctx, s, "readonly", "-p", ReadOnlyPartition, "-N2", "-J", "readonly", "-o", "readonly-%j.out", "--wrap",
 		`(touch /usr/x 2>&1) | grep -o 'Read-only file system'; srun sh -c 'f=$(mktemp) && case $f in /tmp/*) echo made;; esac'`)
@@ -90,10 +90,10 @@ func testStrict(t *testing.T, ctx context.Context, s *Site) {
 	if want := strings.Repeat("70007\n", 4) + "NoNewPrivs:\t1\n"; err != nil || string(b) != want {
 		t.Errorf("the job wrote %q, %v, want %q", b, err, want)
 	}
-	// And the standard is enforced.
+	// The namespace enforces the standard.
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: SystemImage}}}}
 	if _, err := s.Client.CoreV1().Pods(name).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil {
-		t.Error("a pod without any restriction was let in")
+		t.Error("a pod without any restriction was accepted")
 	}
 }
 

@@ -42,16 +42,16 @@ func testLogin(t *testing.T, ctx context.Context, s *Site) {
 	}
 	id := strings.TrimSpace(remote(t, client, "sbatch --parsable -N2 -o by-ssh.out --wrap 'srun id -u; whoami; id -gn; getent passwd root | cut -d: -f1'"))
 	waitForState(t, ctx, s, id, "COMPLETED")
-	// The image does not contain the user, who has a name in it anyway.
+	// The image does not contain the user, but the user's name is known in the job.
 	if out := remote(t, client, "cat by-ssh.out"); out != "15001\n15001\n"+user.Name+"\n"+user.Name+"\nroot\n" {
 		t.Errorf("the job wrote %q", out)
 	}
 	if out := remote(t, client, "srun -N1 hostname; sacct -n -X -P -j "+id+" -o User,State"); !strings.HasSuffix(out, "\nmpiuser|COMPLETED\n") || out[0] != 'n' {
-		t.Errorf("srun and sacct on the login node say %q", out)
+		t.Errorf("srun and sacct on the login node print %q", out)
 	}
-	// A home that does not exist yet; and nobody can log in without their own key.
+	// A key opens only the account of its user.
 	if _, err := dial(ctx, s, other.Name); err == nil {
-		t.Error("somebody without a key was let in")
+		t.Error("a user without a key could log in")
 	}
 	if b, err := os.ReadFile(filepath.Join(user.Home(), "by-ssh.out")); err != nil || len(b) == 0 {
 		t.Errorf("the login node and the jobs do not share homes: %v", err)

@@ -25,14 +25,14 @@ func testArray(t *testing.T, ctx context.Context, s *Site) {
 
 // testSignal requests a signal before the time limit of a job.
 func testSignal(t *testing.T, ctx context.Context, s *Site) {
-	id := submit(t, ctx, s, "-N1", "-t1", "--signal=B:USR1@50", "-o", "signal.out", "--wrap", "trap 'echo told; exit 4' USR1; echo started; while :; do sleep 0.2; done")
+	id := submit(t, ctx, s, "-N1", "-t1", "--signal=B:USR1@50", "-o", "signal.out", "--wrap", "trap 'echo signalled; exit 4' USR1; echo started; while :; do sleep 0.2; done")
 	waitForState(t, ctx, s, id, "FAILED")
-	if out := output(t, "signal.out"); out != "started\ntold\n" {
+	if out := output(t, "signal.out"); out != "started\nsignalled\n" {
 		t.Errorf("the job wrote %q", out)
 	}
 }
 
-// testAllocation takes an allocation and runs a step in it from outside.
+// testAllocation requests an allocation and runs a step in it from outside.
 func testAllocation(t *testing.T, ctx context.Context, s *Site) {
 	out, err := s.As(ctx, user, user.Home(), "salloc", "-N2", "-t5", "srun", "hostname")
 	lines := strings.Fields(out)
@@ -44,8 +44,8 @@ func testAllocation(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// testGPU has a node offer what NVIDIA's device plugin and feature discovery
-// would.
+// testGPU gives a node the resources and labels that NVIDIA's device plugin and feature
+// discovery would set.
 func testGPU(t *testing.T, ctx context.Context, s *Site) {
 	nodes := s.Client.CoreV1().Nodes()
 	patch := []byte(`{"metadata":{"labels":{"nvidia.com/gpu.product":"NVIDIA-A100-SXM4-80GB"}}}`)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testOverhead prints, without a goal, the cost of a job's pod compared with a plain
+// testOverhead prints, without a limit, the cost of a job's pod compared with a plain
 // one: the time to its first output, and the memory of its agent.
 func testOverhead(t *testing.T, ctx context.Context, s *Site) {
 	pods := s.Client.CoreV1().Pods("default")
@@ -42,7 +42,7 @@ func testOverhead(t *testing.T, ctx context.Context, s *Site) {
 	job := time.Since(began)
 	agents := residentAgents(t)
 	if len(agents) == 0 {
-		t.Error("no agent is to be found")
+		t.Error("no agent was found")
 	}
 	measured(t, "a plain pod, made to running", "%.2f s", plain.Seconds())
 	measured(t, "a job, `sbatch` to its first line of output", "%.2f s", job.Seconds())

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// TestPages follows the pages about installing, certificates, upgrades, copies
-// and removing, command by command, as they stand there.
+// TestPages executes the commands of the pages about installation, certificates, upgrades, backups
+// and removal exactly as they are written there.
 func TestPages(t *testing.T) {
 	if os.Getenv(pagesVariable) == "" {
 		t.Skip("without " + pagesVariable)
@@ -74,13 +74,13 @@ func readPage(t *testing.T, name string) page {
 	return p
 }
 
-// block is the one block with a text.
-func (p page) block(t *testing.T, with string) string { return the(t, p.name, p.shown, with) }
+// block returns the only block that contains a text.
+func (p page) block(t *testing.T, with string) string { return only(t, p.name, p.shown, with) }
 
-// inline is the one command of a sentence with a text.
-func (p page) inline(t *testing.T, with string) string { return the(t, p.name, p.named, with) }
+// inline returns the only command in a sentence that contains a text.
+func (p page) inline(t *testing.T, with string) string { return only(t, p.name, p.named, with) }
 
-func the(t *testing.T, page string, commands []string, with string) string {
+func only(t *testing.T, page string, commands []string, with string) string {
 	t.Helper()
 	var found []string
 	for _, c := range commands {
@@ -145,8 +145,8 @@ func (a *admin) run(t *testing.T, commands string) string {
 	return string(out)
 }
 
-// answers waits until users can submit.
-func (a *admin) answers(t *testing.T) {
+// awaitAPI waits until users can submit.
+func (a *admin) awaitAPI(t *testing.T) {
 	t.Helper()
 	if err := a.site.waitAnswers(a.ctx); err != nil {
 		t.Fatal(err)
@@ -171,18 +171,18 @@ func (a *admin) install(t *testing.T, p page) {
 	if err := a.site.addKubeconfigs(); err != nil {
 		t.Fatal(err)
 	}
-	a.answers(t)
+	a.awaitAPI(t)
 	a.job(t)
 }
 
-// migrate applies what berth import makes of a slurm.conf, whose partition has a
-// job run.
+// migrate applies the objects that berth import makes of a slurm.conf, and runs a job in its
+// partition.
 func (a *admin) migrate(t *testing.T, p page) {
 	conf := fmt.Sprintf("ClusterName=old\nNodeName=n[1-3] CPUs=%d\nPartitionName=batch Nodes=n[2-3] MaxTime=60\n", runtime.NumCPU())
 	if err := os.WriteFile(filepath.Join(a.dir, "slurm.conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a.run(t, "mkdir old; cd old; "+strings.ReplaceAll(the(t, p.name, p.named, "--values"), "slurm.conf", "../slurm.conf")+
+	a.run(t, "mkdir old; cd old; "+strings.ReplaceAll(only(t, p.name, p.named, "--values"), "slurm.conf", "../slurm.conf")+
 		"; helm template berth ../deploy/chart --namespace berth-system --kube-version 1.36.3 --values site.yaml > /dev/null")
 	a.run(t, "berth import slurm.conf > slurm.yaml")
 	a.run(t, p.inline(t, "kubectl apply"))
@@ -201,7 +201,7 @@ func (a *admin) migrate(t *testing.T, p page) {
 
 // certificates reads the CA and renews it, while a job is pending.
 func (a *admin) certificates(t *testing.T, p page) {
-	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
+	held := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
 	ends := p.block(t, "openssl x509")
 	authority := `kubectl -n berth-system get secret berth-api-tls -o jsonpath='{.data.tls\.crt}'`
 	if out := a.run(t, ends); !strings.HasPrefix(out, "notAfter=") {
@@ -209,27 +209,27 @@ func (a *admin) certificates(t *testing.T, p page) {
 	}
 	old := a.run(t, authority)
 	a.run(t, p.block(t, "delete secret berth-api-tls"))
-	a.answers(t)
+	a.awaitAPI(t)
 	if a.run(t, authority) == old {
-		t.Error("the authority is the old one")
+		t.Error("the certificate authority was not renewed")
 	}
-	a.release(t, waits)
+	a.release(t, held)
 	a.job(t)
 }
 
 // across runs commands, one after the other, while a job runs and another waits.
 func (a *admin) across(t *testing.T, commands ...string) {
-	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
-	goes := submit(t, a.ctx, a.site, "-o", "goes-%j.out", "--wrap", "echo started; until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done")
-	waitForOutput(t, a.ctx, "goes-"+goes+".out", "started\n")
+	held := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
+	running := submit(t, a.ctx, a.site, "-o", "running-%j.out", "--wrap", "echo started; until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done")
+	waitForOutput(t, a.ctx, "running-"+running+".out", "started\n")
 	a.run(t, commands[0])
-	writeHome(t, "go-"+goes, "")
+	writeHome(t, "go-"+running, "")
 	for _, c := range commands[1:] {
 		a.run(t, c)
 	}
-	a.answers(t)
-	waitForState(t, a.ctx, a.site, goes, "COMPLETED")
-	a.release(t, waits)
+	a.awaitAPI(t)
+	waitForState(t, a.ctx, a.site, running, "COMPLETED")
+	a.release(t, held)
 	a.job(t)
 }
 
@@ -251,7 +251,7 @@ func (a *admin) copy(t *testing.T, p page) {
 		t.Error("there is no copy of the records")
 	}
 	a.run(t, "kubectl -n berth-system rollout status deployment")
-	a.answers(t)
+	a.awaitAPI(t)
 	a.job(t)
 }
 
@@ -264,7 +264,7 @@ func (a *admin) remove(t *testing.T, p page) {
 		now = a.everything(t)
 		return now == a.before
 	}); err != nil {
-		t.Errorf("before it was there the cluster had\n%s\nand now\n%s", a.before, now)
+		t.Errorf("before the installation the cluster had\n%s\nand now\n%s", a.before, now)
 	}
 }
 
@@ -281,16 +281,16 @@ func (a *admin) restore(t *testing.T, install, upgrade page) {
 	}
 	a.run(t, `kubectl patch persistentvolume records --type=merge -p '{"spec": {"claimRef": null}}'`)
 	a.run(t, install.block(t, "helm install"))
-	back := upgrade.block(t, "exec records -- sh")
+	restore := upgrade.block(t, "exec records -- sh")
 	commands := upgrade.block(t, "cp records:/records records")
-	const away = "kubectl -n berth-system cp records:/records records\n"
-	if !strings.Contains(commands, away) {
-		t.Fatalf("the page copies in another way: %s", commands)
+	const copyOut = "kubectl -n berth-system cp records:/records records\n"
+	if !strings.Contains(commands, copyOut) {
+		t.Fatalf("the page has no command %q: %s", copyOut, commands)
 	}
-	a.run(t, strings.Replace(commands, away, back, 1))
+	a.run(t, strings.Replace(commands, copyOut, restore, 1))
 	a.run(t, "kubectl -n berth-system rollout status deployment")
 	a.run(t, upgrade.inline(t, "-f objects.json"))
-	a.answers(t)
+	a.awaitAPI(t)
 	a.job(t)
 	out, err := a.site.As(a.ctx, operator, operator.Home(), "sacct", "-a", "-n", "-X", "-P", "-o", "JobID,State", "-j", a.copied+","+a.last)
 	if want := a.copied + "|COMPLETED\n" + a.last + "|COMPLETED\n"; err != nil || out != want || a.copied == a.last {

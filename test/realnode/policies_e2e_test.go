@@ -21,16 +21,16 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// knock tries connections, each "ADDRESS PORT EXPECTED", and prints the results: open;
-// refused, which is an answer of the host, so the packet arrived; shut if there was no
-// answer. It waits longer if an answer is expected.
-const knock = `
-knock() {
+// tryConnections tries connections, each "ADDRESS PORT EXPECTED", and prints the results: open;
+// refused, which is a response of the host, so the packet arrived; shut if there was no
+// response. It waits longer if a response is expected.
+const tryConnections = `
+try() {
 	limit=3; [ $3 = shut ] || limit=40
 	timeout $limit bash -c "exec 3<>/dev/tcp/$1/$2" 2>/dev/null
 	case $? in 0) echo $1 $2 open;; 124) echo $1 $2 shut;; *) echo $1 $2 refused;; esac
 }
-while read line; do knock $line & done <<END
+while read line; do try $line & done <<END
 %s
 END
 wait
@@ -47,13 +47,13 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	}
 	scheduler := podAddress(t, ctx, s, wire.SystemNamespace, wire.LabelLeader+"=true")
 	login := podAddress(t, ctx, s, "berth-login", "app.kubernetes.io/component=login")
-	houseJob, house := startHouse(t, ctx, s)
-	doors := func(api, health, jobset, ssh, metrics, other, job string) []string {
+	targetJob, target := startTarget(t, ctx, s)
+	connections := func(api, health, jobset, ssh, metrics, other, job string) []string {
 		var all []string
 		for i, what := range []string{api, health, jobset} {
 			all = append(all, fmt.Sprintf("%s %d %s", scheduler, 6820+i, what))
 		}
-		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other, house+" 5001 "+job)
+		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other, target+" 5001 "+job)
 	}
 	const open, shut, refused = "open", "shut", "refused"
 	outside := func(kubelet string) []string {
@@ -63,16 +63,16 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 		}
 	}
 	checkSession(t, ctx, s, outside(shut))
-	checkDoors(t, ctx, s, "with", append(doors(open, shut, shut, shut, shut, shut, refused), outside(shut)...), map[string][]string{
-		"strangers": doors(shut, shut, shut, open, shut, shut, shut),
-		watchers:    doors(shut, open, shut, open, open, shut, shut),
+	checkConnections(t, ctx, s, "with", append(connections(open, shut, shut, shut, shut, shut, refused), outside(shut)...), map[string][]string{
+		"unrelated": connections(shut, shut, shut, open, shut, shut, shut),
+		watchers:    connections(shut, open, shut, open, open, shut, shut),
 	})
-	policies := takePolicies(t, ctx, s)
-	all := doors(open, open, open, open, open, refused, refused)
+	policies := removePolicies(t, ctx, s)
+	all := connections(open, open, open, open, open, refused, refused)
 	checkSession(t, ctx, s, outside(open))
-	checkDoors(t, ctx, s, "without", append(slices.Clone(all), outside(open)...), map[string][]string{"strangers": all, watchers: all})
+	checkConnections(t, ctx, s, "without", append(slices.Clone(all), outside(open)...), map[string][]string{"unrelated": all, watchers: all})
 	writeHome(t, "leave", "")
-	waitForState(t, ctx, s, houseJob, "COMPLETED")
+	waitForState(t, ctx, s, targetJob, "COMPLETED")
 	for _, p := range policies {
 		p.ResourceVersion, p.UID = "", ""
 		if _, err := s.Client.NetworkingV1().NetworkPolicies(p.Namespace).Create(ctx, &p, metav1.CreateOptions{}); err != nil {
@@ -84,13 +84,13 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// startHouse starts a job that stays until it is cancelled, and returns its id and its
+// startTarget starts a job that runs until the file leave exists, and returns its id and its
 // pod's address.
-func startHouse(t *testing.T, ctx context.Context, s *Site) (id, address string) {
+func startTarget(t *testing.T, ctx context.Context, s *Site) (id, address string) {
 	t.Helper()
-	id = submit(t, ctx, s, "-w", nodeNames[1], "-N1", "-o", "house.out", "--wrap", "hostname -I; until [ -e leave ]; do sleep 0.1; done")
+	id = submit(t, ctx, s, "-w", nodeNames[1], "-N1", "-o", "target.out", "--wrap", "hostname -I; until [ -e leave ]; do sleep 0.1; done")
 	if err := waitFor(ctx, time.Minute, func() bool {
-		b, _ := os.ReadFile(filepath.Join(user.Home(), "house.out"))
+		b, _ := os.ReadFile(filepath.Join(user.Home(), "target.out"))
 		var whole bool
 		address, whole = strings.CutSuffix(string(b), "\n")
 		return whole
@@ -117,8 +117,8 @@ func addOwnPodsOnly(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// takePolicies deletes all policies and returns them.
-func takePolicies(t *testing.T, ctx context.Context, s *Site) []networkingv1.NetworkPolicy {
+// removePolicies deletes all policies and returns them.
+func removePolicies(t *testing.T, ctx context.Context, s *Site) []networkingv1.NetworkPolicy {
 	t.Helper()
 	all, err := s.Client.NetworkingV1().NetworkPolicies("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -153,30 +153,30 @@ func podAddress(t *testing.T, ctx context.Context, s *Site, namespace, selector 
 	return pods.Items[0].Status.PodIP
 }
 
-// checkDoors knocks from a user's job, on the node of both servers, and from
-// pods on another node, in namespaces that are no user's.
-func checkDoors(t *testing.T, ctx context.Context, s *Site, policies string, job []string, pods map[string][]string) {
+// checkConnections tries the connections from a user's job, on the node of both servers, and from
+// pods on another node, in namespaces that do not belong to users.
+func checkConnections(t *testing.T, ctx context.Context, s *Site, policies string, job []string, pods map[string][]string) {
 	t.Helper()
-	name := "doors-" + policies
+	name := "connections-" + policies
 	for namespace, want := range pods {
-		startPod(t, ctx, s, namespace, name, fmt.Sprintf(knock, strings.Join(want, "\n")))
+		startPod(t, ctx, s, namespace, name, fmt.Sprintf(tryConnections, strings.Join(want, "\n")))
 	}
-	out := runJob(t, ctx, s, "doors", "-w", nodeNames[0], "-N1", "-J", "doors", "-o", "doors-%j.out", "--wrap", fmt.Sprintf(knock, strings.Join(job, "\n")))
-	sameDoors(t, policies+" policies, a user's job", out, job)
+	out := runJob(t, ctx, s, "connections", "-w", nodeNames[0], "-N1", "-J", "connections", "-o", "connections-%j.out", "--wrap", fmt.Sprintf(tryConnections, strings.Join(job, "\n")))
+	compare(t, policies+" policies, a user's job", out, job)
 	for namespace, want := range pods {
-		sameDoors(t, policies+" policies, "+namespace, podSaid(t, ctx, s, namespace, name), want)
+		compare(t, policies+" policies, "+namespace, podOutput(t, ctx, s, namespace, name), want)
 	}
 }
 
-// checkSession knocks from a session of the login node.
+// checkSession tries the connections from a session of the login node.
 func checkSession(t *testing.T, ctx context.Context, s *Site, want []string) {
 	t.Helper()
 	client := dialLogin(t, ctx, s, user.Name)
 	defer client.Close()
-	sameDoors(t, "a session of the login node", remote(t, client, fmt.Sprintf(knock, strings.Join(want, "\n"))), want)
+	compare(t, "a session of the login node", remote(t, client, fmt.Sprintf(tryConnections, strings.Join(want, "\n"))), want)
 }
 
-func sameDoors(t *testing.T, who, out string, want []string) {
+func compare(t *testing.T, who, out string, want []string) {
 	t.Helper()
 	got := strings.Split(strings.TrimSpace(out), "\n")
 	slices.Sort(got)
@@ -194,21 +194,21 @@ func startPod(t *testing.T, ctx context.Context, s *Site, namespace, name, scrip
 	if _, err := s.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, create); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "knocker"}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "policies"}}
 	if _, err := s.Client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, create); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	no := false
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		NodeName: nodeNames[1], RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: account.Name, AutomountServiceAccountToken: &no,
-		Containers: []corev1.Container{{Name: "knock", Image: SystemImage, Command: []string{"bash", "-c", "exec > /dev/termination-log\n" + script}}},
+		Containers: []corev1.Container{{Name: "try", Image: SystemImage, Command: []string{"bash", "-c", "exec > /dev/termination-log\n" + script}}},
 	}}
 	if _, err := s.Client.CoreV1().Pods(namespace).Create(ctx, pod, create); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func podSaid(t *testing.T, ctx context.Context, s *Site, namespace, name string) string {
+func podOutput(t *testing.T, ctx context.Context, s *Site, namespace, name string) string {
 	t.Helper()
 	output := ""
 	err := waitFor(ctx, time.Minute, func() bool {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// testCluster has a server on n1 with two named ports, and others: a friend beside it,
-// a pod of the user on the other node, and a stranger.
+// testCluster returns a cluster with a server on n1 that has two named ports, and other pods: friend
+// in the server's namespace, job of a user on the other node, and stranger in a third namespace.
 func testCluster(t *testing.T, policies ...string) *cluster {
 	t.Helper()
 	c := &cluster{namespaces: map[string]labels.Set{"system": {}, "user-a": {"user": "a"}, "else": {}}}
@@ -45,8 +45,8 @@ func TestRules(t *testing.T) {
 		policy string
 		want   []string
 	}{
-		"nobody":               {"", nil},
-		"everybody":            {"  ingress: [{}]", []string{"accept"}},
+		"no peers":             {"", nil},
+		"all peers":            {"  ingress: [{}]", []string{"accept"}},
 		"a port by name":       {"  ingress: [{ports: [{port: api}]}]", []string{"tcp dport 6820 accept"}},
 		"a name of no port":    {"  ingress: [{ports: [{port: none}]}]", nil},
 		"numbers":              {"  ingress: [{ports: [{port: 80}, {port: 100, endPort: 200}]}]", []string{"tcp dport 80 accept", "tcp dport 100-200 accept"}},
@@ -173,7 +173,8 @@ func TestEgressRuleset(t *testing.T) {
 	}
 }
 
-// TestRulesetReportsUnsupportedRules, instead of letting in who should be out.
+// TestRulesetReportsUnsupportedRules checks that unsupported rules are errors, because ignoring
+// them would permit connections.
 func TestRulesetReportsUnsupportedRules(t *testing.T) {
 	for policy, want := range map[string]string{
 		"  egress: [{ports: [{port: api}]}]":                             "system/p: named ports",
@@ -201,6 +202,6 @@ func TestReadNote(t *testing.T) {
 		t.Errorf("%+v, %v", n, ok)
 	}
 	if _, ok := readNote(file + "s"); ok {
-		t.Error("a file that is not there")
+		t.Error("a missing file is parsed")
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // phases are the phases of a pod's life, as seen in the API server.
-var phases = []string{"made", "bound", "prepared", "running", "told to end", "over", "gone"}
+var phases = []string{"created", "bound", "prepared", "running", "deletion requested", "ended", "deleted"}
 
 // timeline records when each pod of a namespace reached each phase.
 type timeline struct {

@@ -2,15 +2,14 @@
 //
 //	release check FILE
 //
-// reads it as goreleaser itself does, strictly, and looks at what its schema
-// says of members: none that is unknown or deprecated, no value that is none of
-// those that it takes. It is much of "goreleaser check", and takes seconds to
-// compile, where that takes minutes.
+// parses the file strictly, with goreleaser's own code, and reports fields that are unknown or
+// deprecated in its schema, and values that the schema does not permit. It does most of what
+// "goreleaser check" does, but compiles in seconds instead of minutes.
 //
 //	release package FILE ID BIN-DIRECTORY VERSION ARCH
 //
-// prints the nfpm.yaml that one entry of the section nfpms stands for, so that
-// a package can be made and tried by itself.
+// prints the nfpm.yaml for one entry of the section nfpms, so that this package alone can be
+// built and tested.
 package main
 
 import (
@@ -50,20 +49,20 @@ func check(file string) error {
 	if p.Version != 2 {
 		return fmt.Errorf("version %d, want 2", p.Version)
 	}
-	return look("", reflect.ValueOf(p))
+	return validate("", reflect.ValueOf(p))
 }
 
-// look compares everything in v with the schema's tags. path is v's name.
-func look(path string, v reflect.Value) error {
+// validate compares all fields in v with the schema's tags. path is v's name.
+func validate(path string, v reflect.Value) error {
 	var errs []error
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			return look(path, v.Elem())
+			return validate(path, v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			errs = append(errs, look(fmt.Sprintf("%s[%d]", path, i), v.Index(i)))
+			errs = append(errs, validate(fmt.Sprintf("%s[%d]", path, i), v.Index(i)))
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
@@ -72,14 +71,14 @@ func look(path string, v reflect.Value) error {
 				continue
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			errs = append(errs, member(path+"."+name, f.Tag.Get("jsonschema"), v.Field(i)))
+			errs = append(errs, validateField(path+"."+name, f.Tag.Get("jsonschema"), v.Field(i)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// member looks at a member that is set.
-func member(path, tag string, v reflect.Value) error {
+// validateField validates a field that is set.
+func validateField(path, tag string, v reflect.Value) error {
 	var values []string
 	for _, t := range strings.Split(tag, ",") {
 		key, value, _ := strings.Cut(t, "=")
@@ -93,5 +92,5 @@ func member(path, tag string, v reflect.Value) error {
 	if text := fmt.Sprint(v); len(values) > 0 && v.Kind() == reflect.String && !strings.Contains(text, "{{") && !slices.Contains(values, text) {
 		return fmt.Errorf("%s is %q, want one of %v", path, text, values)
 	}
-	return look(path, v)
+	return validate(path, v)
 }

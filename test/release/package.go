@@ -10,16 +10,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is the package that is wanted, and where its programs are.
+// target is the requested package; bin is the directory of its programs.
 type target struct{ id, bin, version, arch string }
 
-// file is the part of goreleaser.yaml that a package is made from.
+// file is the part of goreleaser.yaml that describes packages.
 type file struct {
 	Builds []struct{ ID, Binary string }
 	NFPMs  []map[string]any `yaml:"nfpms"`
 }
 
-// renamed are members that nfpm has under another name, or ("") not at all.
+// renamed maps fields of goreleaser to those of nfpm; empty: nfpm has no such field.
 var renamed = map[string]string{"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends"}
 
 func writePackage(w io.Writer, name string, t target) error {
@@ -39,17 +39,17 @@ func writePackage(w io.Writer, name string, t target) error {
 	contents, _ := p["contents"].([]any)
 	p["contents"] = append(contents, f.programs(p, t.bin)...)
 	p["version"], p["arch"] = t.version, t.arch
-	for old, now := range renamed {
+	for old, name := range renamed {
 		v, ok := p[old]
 		delete(p, old)
-		if ok && now != "" {
-			p[now] = v
+		if ok && name != "" {
+			p[name] = v
 		}
 	}
 	return yaml.NewEncoder(w).Encode(p)
 }
 
-// programs are the binaries of package p, as goreleaser adds them to it.
+// programs returns the binaries of package p, as goreleaser adds them to it.
 func (f file) programs(p map[string]any, bin string) []any {
 	var contents []any
 	ids, _ := p["ids"].([]any)

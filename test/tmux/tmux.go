@@ -13,22 +13,22 @@ import (
 
 // Terminal is a terminal in which a program runs. It is for one goroutine.
 type Terminal struct {
-	T        *testing.T    // what fails; tests with parts change it in each
-	Patience time.Duration // timeout of every wait
-	socket   string
-	env      []string
+	T       *testing.T    // the test that fails; tests with parts change it in each
+	Timeout time.Duration // of every wait
+	socket  string
+	env     []string
 }
 
 // Open runs a command in a new terminal of that size (cells) and ends it with
 // the test; without tmux it skips the test. Programs in it can set its
 // clipboard (OSC 52).
-func Open(t *testing.T, env []string, dir string, width, height int, patience time.Duration, command string) *Terminal {
+func Open(t *testing.T, env []string, dir string, width, height int, timeout time.Duration, command string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt install tmux")
 	}
 	x := &Terminal{
-		T: t, Patience: patience, socket: filepath.Join(t.TempDir(), "tmux"),
+		T: t, Timeout: timeout, socket: filepath.Join(t.TempDir(), "tmux"),
 		env: append(env, "TERM=xterm-256color"),
 	}
 	x.tmux("new-session", "-d", "-c", dir, "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command,
@@ -62,20 +62,20 @@ func (x *Terminal) Screen() string { return x.tmux("capture-pane", "-p") }
 // Wait waits until the screen satisfies the condition, and returns it.
 func (x *Terminal) Wait(what string, holds func(screen string) bool) string {
 	x.T.Helper()
-	end := time.Now().Add(x.Patience)
+	end := time.Now().Add(x.Timeout)
 	for {
 		screen := x.Screen()
 		if holds(screen) {
 			return screen
 		}
 		if time.Now().After(end) {
-			x.T.Fatalf("%s did not come; the terminal shows\n%s", what, screen)
+			x.T.Fatalf("not within %v: %s; the terminal shows\n%s", x.Timeout, what, screen)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// See waits until the terminal shows all of the texts, and none with ! before.
+// See waits until the terminal shows all of the texts, and none of those after a "!".
 func (x *Terminal) See(texts ...string) string {
 	x.T.Helper()
 	return x.Wait(fmt.Sprintf("%q", texts), func(screen string) bool {

@@ -1,10 +1,10 @@
 // Command vuln compares Berth's dependencies with the Go vulnerability database,
-// as of the version in go.mod. It is a module of its own: its dependencies are not
-// Berth's. A newer database: go -C test/vuln get golang.org/x/vulndb@latest
+// as of the version in go.mod. It is a separate module, so that its dependencies are not
+// Berth's. To update the database: go -C test/vuln get golang.org/x/vulndb@latest
 //
 // It fails for a vulnerability in a package that Berth imports, unless accepted.txt
-// says why it does no harm. What is in Go's own library is reported only: which Go
-// builds Berth is not said by its dependencies.
+// has the reason why it does no harm. Vulnerabilities in Go's standard library are only
+// reported, because the dependencies do not determine which Go builds Berth.
 //
 // The result is that of govulncheck -scan=package, which type-checks all of Kubernetes for
 // it and takes minutes.
@@ -154,7 +154,7 @@ func (i *imports) hasPackage(a *affected) bool {
 	return len(paths) == 0 || slices.ContainsFunc(paths, func(p struct{ Path string }) bool { return i.packages[p.Path] })
 }
 
-// includes reports whether the version is affected, and which version repairs it; "": none.
+// includes reports whether the version is affected, and which version fixes it, or "".
 func (a *affected) includes(version string) (hit bool, fixed string) {
 	ranges := 0
 	for _, r := range a.Ranges {
@@ -204,7 +204,7 @@ func accepted(path string) (map[string]string, error) {
 	return out, nil
 }
 
-// report prints what was found. Its error says what has to be done.
+// report prints the vulnerabilities. Its error describes what to do.
 func report(found map[string]finding, accepted map[string]string) error {
 	bad, library := 0, 0
 	used := map[string]bool{}
@@ -229,10 +229,10 @@ func report(found map[string]finding, accepted map[string]string) error {
 		}
 	}
 	if library > 0 {
-		fmt.Printf("%d vulnerabilities are in the Go library that builds here: release with a newer Go\n", library)
+		fmt.Printf("%d vulnerabilities are in the standard library of this Go: release with a newer Go\n", library)
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d to be mended: update the module, or say in test/vuln/accepted.txt why it does no harm", bad)
+		return fmt.Errorf("%d to be fixed: update the module, or add to test/vuln/accepted.txt the reason why it does no harm", bad)
 	}
 	fmt.Println("no dependency has a known vulnerability that is not accepted")
 	return nil

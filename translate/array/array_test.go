@@ -21,7 +21,7 @@ func TestRest(t *testing.T) {
 	if got := Rest(b, nil).String(); got != "0-9" {
 		t.Error(got)
 	}
-	// Tasks that exist as objects do not count, whatever the status says.
+	// Tasks that exist as objects do not count, even if the status has them as pending.
 	if got := Rest(b, []*v1alpha1.BatchJob{task(3), task(7)}).String(); got != "0-2,4-6,8-9" {
 		t.Error(got)
 	}

@@ -56,7 +56,7 @@ func TestCut(t *testing.T) {
 		" -n2 a#b -N1": true, ` --comment=a\#b`: false, " -n2": false,
 	} {
 		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n#SBATCH -n1\n"))
-		if err != nil || r.Lines[0].Cut != want && len(r.Lines) > 1 {
+		if err != nil || len(r.Lines) == 0 || r.Lines[0].Cut != want {
 			t.Errorf("%q: %+v, %v; want %t", line, r.Lines, err, want)
 		}
 	}

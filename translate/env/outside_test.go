@@ -46,11 +46,11 @@ func TestStepOfItsOwnAllocation(t *testing.T) {
 	}
 	in.Job.Batch.Client = "salloc"
 	if v, ok := toMap(Allocation(in))["SLURM_MEM_PER_CPU"]; ok {
-		t.Errorf("salloc: SLURM_MEM_PER_CPU=%s is the default's", v)
+		t.Errorf("salloc: SLURM_MEM_PER_CPU=%s comes from the default", v)
 	}
 	in.Welcome.DefaultMemory = false
 	if v := toMap(Allocation(in))["SLURM_MEM_PER_CPU"]; v != "100" {
-		t.Errorf("salloc: SLURM_MEM_PER_CPU=%s was asked for", v)
+		t.Errorf("salloc: SLURM_MEM_PER_CPU=%s, want the requested 100", v)
 	}
 }
 

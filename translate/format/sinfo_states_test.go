@@ -37,7 +37,7 @@ func TestNodeStatesAsSlurmParsesThem(t *testing.T) {
 	}
 	for _, typed := range []string{"drain_", "maintenance", "failing", "pow_up", "blocked", "invalid_reg", "idle&nosuch"} {
 		if _, bad := NodeStates(typed); bad == "" {
-			t.Errorf("%s is taken", typed)
+			t.Errorf("%s is accepted", typed)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// TestLeastMemory checks that a pod requests the memory that the job asks for, and that
-// its limit is 30 MiB at least: less would not do for the agent.
+// TestLeastMemory checks that a pod requests the memory that the job requests, and that its limit
+// is at least 30 MiB, which the agent needs.
 func TestLeastMemory(t *testing.T) {
 	for mib, want := range map[int64][2]int64{1: {1, 30}, 29: {29, 30}, 30: {30, 30}, 31: {31, 31}, 0: {0, 0}} {
 		in := base()

@@ -139,8 +139,8 @@ func reviewContainer(t *testing.T, in kube.Input, c *corev1.Container) {
 	}
 }
 
-// everyNodeOnce checks that each node has one pod, of its shape, by the way in
-// which pods are found again.
+// everyNodeOnce checks that each node has exactly one pod, of its shape, by the annotations that
+// map pods to nodes.
 func everyNodeOnce(t *testing.T, set *jobset.JobSet, nodes []v1alpha1.NodeAllocation) {
 	t.Helper()
 	seen := make([]bool, len(nodes))
@@ -166,13 +166,12 @@ func everyNodeOnce(t *testing.T, set *jobset.JobSet, nodes []v1alpha1.NodeAlloca
 	}
 }
 
-// etcd takes requests of 1.5 MiB; what is stored has managedFields and a status
-// besides.
-const mostBytes = 1 << 20
+// maxBytes is less than etcd's limit of 1.5 MiB for a request, because a stored object also has
+// managedFields and a status.
+const maxBytes = 1 << 20
 
-// TestSizes keeps what a job becomes below what the API takes: the size does not
-// grow with the number of equal nodes, and with that of different ones only as
-// far as it is allowed to.
+// TestSizes checks that the JobSet of a job is smaller than the API server's limit: its size does
+// not grow with the number of equal nodes, and the number of different shapes is limited.
 func TestSizes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes  int
@@ -180,9 +179,9 @@ func TestSizes(t *testing.T) {
 		fits   bool
 	}{
 		"10,000 equal nodes": {10000, 1, true}, "10,000 of two shapes in turn": {10000, 2, true},
-		"1,000 of seven":       {1000, 7, true},
-		"as many shapes as go": {kube.MaxRuns, kube.MaxRuns, true},
-		"one more":             {kube.MaxRuns + 1, kube.MaxRuns + 1, false},
+		"1,000 of seven":        {1000, 7, true},
+		"the maximum of shapes": {kube.MaxRuns, kube.MaxRuns, true},
+		"one shape more":        {kube.MaxRuns + 1, kube.MaxRuns + 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := base()
@@ -205,7 +204,7 @@ func TestSizes(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%d replicated jobs, %d bytes", len(set.Spec.ReplicatedJobs), len(data))
-			if len(data) > mostBytes {
+			if len(data) > maxBytes {
 				t.Errorf("the JobSet has %d bytes", len(data))
 			}
 			if len(set.Spec.ReplicatedJobs) != tt.shapes {

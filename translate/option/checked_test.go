@@ -146,11 +146,11 @@ func TestStepsOfJobs(t *testing.T) {
 		"-F /empty":               "Hostlist is empty!\nInvalid --nodefile node file",
 		"--nodefile=":             "Invalid --nodefile node file",
 		"--nodelist=":             "Hostlist is empty!  Can not run job.",
-		"--begin=now":             "says error: --begin is ignored because nodes are already allocated.",
+		"--begin=now":             "prints error: --begin is ignored because nodes are already allocated.",
 		"--gpus=tesla:1":          "Invalid GRES specification (with and without type identification)",
 		"-F /hosts":               "on [n1 n2 n3] not []",
 		"-w /hosts -x /hosts":     "on [n1 n2 n3] not [n1 n2 n3]",
-		"--constraint=fast":       "says warning: --constraint has no effect: a step does not choose among the nodes of its job by their features",
+		"--constraint=fast":       "prints warning: --constraint has no effect: a step does not choose among the nodes of its job by their features",
 		"--compress= --bcast=/x":  "",
 		"--cpu-freq=low-foo":      "unrecognized --cpu-freq argument \"foo\"\nInvalid --cpu-freq argument",
 		"--bcast-exclude --label": "",
@@ -171,7 +171,7 @@ func TestStepsOfJobs(t *testing.T) {
 		case err != nil:
 			got = text(err)
 		case len(p.Warnings) > 0:
-			got = "says " + strings.Join(p.Warnings, "\n")
+			got = "prints " + strings.Join(p.Warnings, "\n")
 		case len(p.Job.Placement.NodeList) > 0:
 			got = fmt.Sprint("on ", p.Job.Placement.NodeList, " not ", p.Job.Placement.Exclude)
 		}
@@ -182,7 +182,7 @@ func TestStepsOfJobs(t *testing.T) {
 }
 
 // TestEmptyLists checks options whose list has no elements, as with an unset variable of a
-// script, against the answers of Slurm 22.05.8.
+// script, against the results of Slurm 22.05.8.
 func TestEmptyLists(t *testing.T) {
 	for _, c := range []struct {
 		env, args []string

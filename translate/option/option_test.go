@@ -12,7 +12,7 @@ func TestTableIsComplete(t *testing.T) {
 	letters := map[Command]map[byte]string{Sbatch: {}, Srun: {}, Salloc: {}}
 	for _, o := range Table() {
 		if o.Help == "" || o.In == 0 || o.Arg != NoArg && o.Meta == "" {
-			t.Errorf("--%s: help, commands or value's name is missing", o.Name)
+			t.Errorf("--%s: the help, the commands or the name of the value is missing", o.Name)
 		}
 		for _, c := range []Command{Sbatch, Srun, Salloc} {
 			if o.In&c == 0 {

@@ -46,7 +46,7 @@ func TestMemBind(t *testing.T) {
 	for _, c := range memBindCases {
 		shown, err := MemBind(c.given)
 		if shown != c.shown || message(err) != c.message {
-			t.Errorf("--mem-bind=%s: %q, %q; Slurm: %q, %q", c.given, shown, message(err), c.shown, c.message)
+			t.Errorf("--mem-bind=%s: %q, %q; want %q, %q", c.given, shown, message(err), c.shown, c.message)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestCPUBind(t *testing.T) {
 		"":                     `unrecognized --cpu-bind argument ""`,
 	} {
 		if got := message(CPUBind(given)); got != want {
-			t.Errorf("--cpu-bind=%s: %q; Slurm: %q", given, got, want)
+			t.Errorf("--cpu-bind=%s: %q; want %q", given, got, want)
 		}
 	}
 }

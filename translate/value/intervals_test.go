@@ -33,7 +33,7 @@ func TestIntervalsHaveTheIndexesOfArrays(t *testing.T) {
 		a, err := Array(text)
 		s, intervalErr := ArrayIntervals(text)
 		if (err == nil) != (intervalErr == nil) {
-			t.Fatalf("%q: Array says %v, ArrayIntervals %v", text, err, intervalErr)
+			t.Fatalf("%q: Array returns %v, ArrayIntervals %v", text, err, intervalErr)
 		}
 		if err != nil {
 			return

@@ -94,7 +94,7 @@ func TestGRES(t *testing.T) {
 		}
 	}
 	if _, err := GRES("gpu:a:b", job.PerNode); err == nil {
-		t.Error("gpu:a:b is taken")
+		t.Error("gpu:a:b is accepted")
 	}
 	if got, err := GPUs("a100:2,v100:1", job.PerJob); err != nil || len(got) != 2 || got[1].Type != "v100" {
 		t.Errorf("%+v %v", got, err)

@@ -136,14 +136,14 @@ func FuzzParse(f *testing.F) {
 		q, err := query.Parse(text)
 		if err != nil {
 			if e := err.Error(); strings.ContainsAny(e, "\x00\x1b\n") {
-				t.Errorf("%q: the error can steer a terminal: %q", text, e)
+				t.Errorf("%q: the error can control a terminal: %q", text, e)
 			}
 			return
 		}
 		pass := q.Bind(s, now)
 		for _, slot := range s.Slots(nil) {
 			if before := pass(slot); before != pass(slot) {
-				t.Errorf("%q: passes and does not", text)
+				t.Errorf("%q: two results for one row", text)
 			}
 		}
 		q.Match(func(string) (string, bool) { return text, true }, text)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
@@ -13,19 +14,19 @@ import (
 // silentCluster is a cluster whose watches deliver no events and report their end.
 type silentCluster struct {
 	data.Cluster
-	finishedBy chan struct{}
+	finished chan struct{}
 }
 
 func (c silentCluster) Watch(ctx context.Context, _ jobs.Filter, _ func(*status.JobEvent) error, _ func(error)) error {
 	<-ctx.Done()
-	c.finishedBy <- struct{}{}
+	c.finished <- struct{}{}
 	return ctx.Err()
 }
 
 // A paused page buffers a bounded number of events. Beyond it, it ends its watch and
 // starts a new one when it resumes.
 func TestPausedPageBuffersABoundedNumberOfEvents(t *testing.T) {
-	c := silentCluster{finishedBy: make(chan struct{}, 2)}
+	c := silentCluster{finished: make(chan struct{}, 2)}
 	p, err := New(&data.Env{Context: t.Context(), Cluster: c, Now: time.Now}, Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +42,8 @@ func TestPausedPageBuffersABoundedNumberOfEvents(t *testing.T) {
 		}
 	}
 	select {
-	case <-c.finishedBy:
-	case <-time.After(30 * time.Second):
+	case <-c.finished:
+	case <-time.After(eventually.Timeout):
 		t.Fatal("the watch did not end")
 	}
 	if cmd := p.togglePause(); cmd == nil || p.watch == first {

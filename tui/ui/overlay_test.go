@@ -21,7 +21,7 @@ func allViews(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
 	return all
 }
 
-// A panel scrolls to its end also if its lines are wrapped.
+// A panel scrolls to its end even if its lines are wrapped.
 func TestPanelOfLongLinesScrollsToItsEnd(t *testing.T) {
 	line := strings.Repeat("word ", 100) + "END"
 	for _, k := range []tea.KeyPressMsg{{Code: tea.KeyEnd}, {Code: 'G', Text: "G"}} {

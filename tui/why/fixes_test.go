@@ -42,7 +42,7 @@ func TestSeveralTypesOfGPU(t *testing.T) {
 	}
 }
 
-// A node where a job is completing lacks nothing that can be counted.
+// A node where a job is completing lacks no countable resource.
 func TestNearestNodeIsCompleting(t *testing.T) {
 	n := node("n1", 64, 0, "", "")
 	n.Flags = []string{"COMPLETING"}

@@ -115,7 +115,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What a completing job holds is shown as free, but nothing fits there yet.
+// The resources of a completing job are shown as free, but no job can use them yet.
 func TestNothingFitsOnCompletingNodes(t *testing.T) {
 	for flag, want := range map[string]string{"": "1 of 1 nodes", "COMPLETING": "0 of 1 nodes"} {
 		n := node("n1", 8, 0, "", "")
@@ -129,7 +129,7 @@ func TestNothingFitsOnCompletingNodes(t *testing.T) {
 	}
 }
 
-// Explain has an answer whatever the rows contain.
+// Explain has an answer for any contents of the rows.
 func FuzzExplain(f *testing.F) {
 	f.Add(
 		"Resources",

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -80,7 +81,7 @@ func TestUnknownCertificate(t *testing.T) {
 	s, n := server(t)
 	c := client(t, s)
 	c = New([]string{s.URL}, x509.NewCertPool(), c.token)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*1e6)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := c.Report(ctx, &wire.Report{}); err == nil || n.Load() != 0 {
 		t.Errorf("%v, %d requests", err, n.Load())

@@ -51,41 +51,41 @@ func TestAllocatesLowestFreeCPUs(t *testing.T) {
 // that others do not.
 func TestMemoryIsReserved(t *testing.T) {
 	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 8, Memory: 1000}}}, nil)
-	ask := func(perNode, perCPU int64, tasks int32) (*allocation, bool, error) {
+	allocate := func(perNode, perCPU int64, tasks int32) (*allocation, bool, error) {
 		g, wait, err := c.allocate(nil, &step.Request{Exact: true, Shape: step.Shape{
 			Nodes: 1, MaxNodes: 1, Tasks: tasks, MemPerNode: perNode, MemPerCPU: perCPU}})
 		return g, wait != nil, err
 	}
-	first, _, err := ask(600, 0, 1)
+	first, _, err := allocate(600, 0, 1)
 	if first == nil || err != nil {
 		t.Fatal(err)
 	}
-	if g, wait, err := ask(500, 0, 1); g != nil || !wait || err != nil {
+	if g, wait, err := allocate(500, 0, 1); g != nil || !wait || err != nil {
 		t.Errorf("%+v, %v, %v; want to wait for 500 MB of 400", g, wait, err)
 	}
-	if g, wait, err := ask(0, 150, 3); g != nil || !wait || err != nil {
+	if g, wait, err := allocate(0, 150, 3); g != nil || !wait || err != nil {
 		t.Errorf("%+v, %v, %v; want to wait for 3 x 150 MB", g, wait, err)
 	}
-	second, _, err := ask(0, 150, 2)
+	second, _, err := allocate(0, 150, 2)
 	if second == nil || err != nil || c.memory[0] != 900 {
 		t.Fatalf("%v, %d MB reserved", err, c.memory[0])
 	}
-	if g, _, err := ask(0, 0, 2); g == nil || err != nil {
+	if g, _, err := allocate(0, 0, 2); g == nil || err != nil {
 		t.Errorf("a step without a request for memory: %v", err)
 	} else {
 		c.release(g)
 	}
-	_, wait, err := ask(1001, 0, 1)
+	_, wait, err := allocate(1001, 0, 1)
 	if want := "Unable to create step for job 1: Memory required by task is not available"; wait || err == nil ||
 		err.Error() != want {
 		t.Errorf("%v, %v; want %q", wait, err, want)
 	}
-	if _, _, err := ask(0, 0, 9); err == nil || !strings.Contains(err.Error(), placement.ReasonProcessors) {
+	if _, _, err := allocate(0, 0, 9); err == nil || !strings.Contains(err.Error(), placement.ReasonProcessors) {
 		t.Error(err)
 	}
 	c.release(first)
 	c.release(second)
-	if g, _, err := ask(1000, 0, 1); g == nil || err != nil || c.memory[0] != 1000 {
+	if g, _, err := allocate(1000, 0, 1); g == nil || err != nil || c.memory[0] != 1000 {
 		t.Errorf("%v, %d MB reserved", err, c.memory[0])
 	}
 }
@@ -143,26 +143,26 @@ func TestGRESIsReserved(t *testing.T) {
 		}},
 		{Name: "b", CPUs: 8, GRES: []Pool{{Name: "fpga", Type: "x", Count: 2}}},
 	}}, nil)
-	ask := func(nodes int32, overlap bool, gres ...step.GRES) (*allocation, bool, error) {
+	allocate := func(nodes int32, overlap bool, gres ...step.GRES) (*allocation, bool, error) {
 		g, wait, err := c.allocate(nil, &step.Request{Exact: true, Overlap: overlap, Shape: step.Shape{
 			Nodes: nodes, MaxNodes: nodes, Tasks: nodes, NodeList: []string{"a"}, GRES: gres}})
 		return g, wait != nil, err
 	}
-	first, _, err := ask(1, false, step.GRES{Name: "fpga", Count: 2})
+	first, _, err := allocate(1, false, step.GRES{Name: "fpga", Count: 2})
 	if first == nil || err != nil {
 		t.Fatal(err)
 	}
-	if g, wait, err := ask(1, false, step.GRES{Name: "fpga", Type: "x", Count: 1}); g != nil || !wait || err != nil {
+	if g, wait, err := allocate(1, false, step.GRES{Name: "fpga", Type: "x", Count: 1}); g != nil || !wait || err != nil {
 		t.Errorf("%+v, %v, %v; want to wait for an x", g, wait, err)
 	}
-	if g, wait, err := ask(2, false, step.GRES{Name: "fpga", Count: 2}); g != nil || !wait || err != nil {
+	if g, wait, err := allocate(2, false, step.GRES{Name: "fpga", Count: 2}); g != nil || !wait || err != nil {
 		t.Errorf("%+v, %v, %v; want to wait on node a", g, wait, err)
 	}
-	second, _, err := ask(1, false, step.GRES{Name: "fpga", Type: "y", Count: 1}, step.GRES{Name: "tape", Count: 4})
+	second, _, err := allocate(1, false, step.GRES{Name: "fpga", Type: "y", Count: 1}, step.GRES{Name: "tape", Count: 4})
 	if second == nil || err != nil {
 		t.Fatal(err)
 	}
-	if g, _, err := ask(1, true, step.GRES{Name: "fpga", Count: 3}); g == nil || err != nil {
+	if g, _, err := allocate(1, true, step.GRES{Name: "fpga", Count: 3}); g == nil || err != nil {
 		t.Errorf("a step with --overlap: %v", err)
 	} else {
 		c.release(g)
@@ -173,7 +173,7 @@ func TestGRESIsReserved(t *testing.T) {
 		{Name: "nic", Count: 1}:             "Step requested GRES but job doesn't have GRES",
 	} {
 		want += "; Unable to create step for job 1: Invalid generic resource (gres) specification"
-		if g, wait, err := ask(1, false, gres); g != nil || wait || err == nil || err.Error() != want {
+		if g, wait, err := allocate(1, false, gres); g != nil || wait || err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, %v; want %q", gres, wait, err, want)
 		}
 	}

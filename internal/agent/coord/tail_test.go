@@ -25,7 +25,7 @@ func TestTailWaitsForTheScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := step.NewConn(theirs)
-	// Nobody but the waiting tail reads this: it is there before the script.
+	// Only the waiting tail reads this frame, so it waits before the script is started.
 	if err := conn.Send(&step.Frame{Type: step.FrameStdin}); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestTailWaitsForTheScript(t *testing.T) {
 	if string(got) != "hello" {
 		t.Errorf("got %q", got)
 	}
-	// A client that leaves before the script was started is not waited for.
+	// The tail ends when its client leaves before the script was started.
 	c = New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a"}}}, nil)
 	ours, theirs = net.Pipe()
 	theirs.Close()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
 )
@@ -34,7 +35,7 @@ func TestOOMKillStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, asked := range []bool{true, false} {
+	for _, enabled := range []bool{true, false} {
 		var kills atomic.Int64
 		kills.Store(3) // of an earlier step
 		n := &Node{
@@ -49,13 +50,13 @@ func TestOOMKillStep(t *testing.T) {
 			Command: step.Command{
 				Args:        []string{"/bin/sleep", "600"},
 				Dir:         "/",
-				OOMKillStep: asked,
+				OOMKillStep: enabled,
 				Stdin:       step.StdinNone,
 			},
 		}, up, true)
 		await := func(want step.Type) {
 			t.Helper()
-			limit := time.After(30 * time.Second)
+			limit := time.After(eventually.Timeout)
 			for {
 				select {
 				case got := <-up.types:
@@ -63,13 +64,13 @@ func TestOOMKillStep(t *testing.T) {
 						return
 					}
 				case <-limit:
-					t.Fatalf("asked %v: no frame of type %d", asked, want)
+					t.Fatalf("--oom-kill-step %v: no frame of type %d", enabled, want)
 				}
 			}
 		}
 		await(step.FrameStarted)
 		kills.Add(1)
-		if asked {
+		if enabled {
 			await(step.FrameAbort)
 		}
 		tree.Abort()
@@ -88,8 +89,8 @@ func TestOOMKillStep(t *testing.T) {
 				t.Errorf("%s", f.Data)
 			}
 		}
-		if asked != (aborts == 1) {
-			t.Errorf("asked %v: %d aborts", asked, aborts)
+		if enabled != (aborts == 1) {
+			t.Errorf("--oom-kill-step %v: %d aborts", enabled, aborts)
 		}
 	}
 }

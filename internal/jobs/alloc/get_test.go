@@ -286,7 +286,7 @@ func TestFullQueue(t *testing.T) {
 	})
 }
 
-// TestRefusedRequests: the message and the kind of the error depend on why the request failed.
+// TestRefusedRequests: the message and the kind of the error depend on the reason of the failure.
 func TestRefusedRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err        error

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,16 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// berthLocal runs berth-local and returns its exit code and all it printed.
+// berthLocal runs berth-local and returns its exit code and its output.
 func berthLocal(t *testing.T, args ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // also in clean-up
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Timeout) // not that of the test, for its cleanup
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		t.Fatalf("berth-local %v does not end:\n%s", args, out)
+		t.Fatalf("berth-local %v has not ended:\n%s", args, out)
 	}
 	if err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func berthLocal(t *testing.T, args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// directory is a state directory whose cluster is ended with the test.
+// directory returns a state directory; its cluster is stopped at the end of the test.
 func directory(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "state")
 	t.Cleanup(func() {
@@ -110,7 +110,7 @@ const (
 	thing  = things + "/kept"
 )
 
-func TestLife(t *testing.T) {
+func TestUpStatusDown(t *testing.T) {
 	dir := directory(t)
 	out := up(t, dir)
 	if !strings.Contains(out, "ready: 1 nodes") || !strings.Contains(out, filepath.Join(dir, "kubeconfig")) {
@@ -166,13 +166,13 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// A killed cluster leaves things on the machine; down removes them.
+// A killed cluster leaves cgroups, links and shared memory on the machine; down removes them.
 func TestDownAfterCrash(t *testing.T) {
 	dir := directory(t)
 	up(t, dir)
 	kill(t, dir)
 	if left := leftovers(t, dir); len(left) == 0 {
-		t.Error("a crash left nothing: the test looks at the wrong places")
+		t.Error("a killed cluster left nothing: the test checks the wrong places")
 	}
 	code, out := berthLocal(t, "down", "--state-dir", dir)
 	if code != 0 || !strings.Contains(out, "was killed") {
@@ -186,7 +186,7 @@ func TestDownAfterCrash(t *testing.T) {
 	}
 }
 
-// leftovers are the cluster's shared memory, control groups and links.
+// leftovers returns the cluster's shared memory, cgroups and links.
 func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
 	sum := sha256.Sum256([]byte(filepath.Join(dir, "nodes")))
@@ -212,7 +212,7 @@ func leftovers(t *testing.T, dir string) []string {
 	return left
 }
 
-// kill ends the cluster's process as a crash would.
+// kill kills the cluster's process, as a crash does.
 func kill(t *testing.T, dir string) {
 	t.Helper()
 	p, err := localcluster.ReadProcess(dir)
@@ -241,7 +241,7 @@ func itoa(n int) string {
 	return string(data)
 }
 
-func TestTakenPort(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -291,8 +291,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A stranger on the machine gets nothing from what listens on loopback.
-func TestStrangers(t *testing.T) {
+// The servers on loopback refuse clients without credentials.
+func TestClientsWithoutCredentials(t *testing.T) {
 	dir := directory(t)
 	up(t, dir)
 	data, err := os.ReadFile(filepath.Join(dir, "ports.json"))
@@ -303,14 +303,17 @@ func TestStrangers(t *testing.T) {
 	if err := json.Unmarshal(data, &ports); err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a stranger does not check
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // the client does not check the server
 	defer client.CloseIdleConnections()
 	for name, path := range map[string]string{
 		"api": "/api/v1/secrets", "queue": "/apis/queue.berth.hpc/v1alpha1/jobs",
 	} {
 		r, err := client.Get("https://127.0.0.1:" + itoa(ports[name]) + path)
+		if errors.Is(err, syscall.ECONNREFUSED) || ports[name] == 0 {
+			t.Errorf("%s: nothing listens on port %d", name, ports[name])
+		}
 		if err != nil {
-			continue // turned away in the handshake
+			continue // refused in the handshake
 		}
 		_ = r.Body.Close()
 		if r.StatusCode != http.StatusUnauthorized && r.StatusCode != http.StatusForbidden {

@@ -19,17 +19,17 @@ import (
 	"github.com/berth-hpc/berth/internal/localcluster"
 )
 
-// TestDownWithARequestInFlight: a webhook that does not answer keeps a request
-// going for a minute; the cluster does not wait for it.
+// TestDownWithARequestInFlight: a request that waits a minute for a webhook does not delay the end
+// of the cluster.
 func TestDownWithARequestInFlight(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	up(t, dir, "--scheduler=external", "--nodes=0")
-	asked := make(chan struct{}, 1)
+	called := make(chan struct{}, 1)
 	done := make(chan struct{})
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		select {
-		case asked <- struct{}{}:
-		default: // it was more than one request; one is enough
+		case called <- struct{}{}:
+		default: // not the first request
 		}
 		<-done
 	}))
@@ -55,10 +55,10 @@ func TestDownWithARequestInFlight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server may take a moment to know of the hook; until then requests pass.
+	// The server may take a moment to read the configuration; until then it does not call the webhook.
 	var requests sync.WaitGroup
 	defer requests.Wait()
-	for n := 0; len(asked) == 0; n++ {
+	for n := 0; len(called) == 0; n++ {
 		requests.Go(func() {
 			r, err := client.Post(rc.Host+things, "application/json", strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"c%d"}}`, n)))
 			if err == nil {
@@ -73,8 +73,7 @@ func TestDownWithARequestInFlight(t *testing.T) {
 	}
 }
 
-// TestPanicsAreInTheLog: what the cluster's process prints when it dies of
-// itself must be found afterwards.
+// TestPanicsAreInTheLog: a panic of the cluster's process is written to the log.
 func TestPanicsAreInTheLog(t *testing.T) {
 	dir := directory(t)
 	up(t, dir, "--scheduler=external", "--nodes=0")

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// The garbage of a heap of any size stays near the target, within the bounds.
+// The amount of garbage is near the target for a heap of any size, within the bounds.
 func TestGCPercent(t *testing.T) {
 	for _, tt := range []struct {
 		live uint64

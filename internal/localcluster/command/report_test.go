@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A report is shown as it was written, with every line of it, and so is why the
-// cluster failed.
+// All lines of a report are shown unchanged, and so is the reason of a failure.
 func TestReport(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

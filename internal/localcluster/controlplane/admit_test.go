@@ -52,8 +52,8 @@ func TestGateCompletesJobs(t *testing.T) {
 	}
 }
 
-// TestGateIsShut: nothing passes while nobody decides, or against a decision.
-func TestGateIsShut(t *testing.T) {
+// TestGateRefuses: the gate refuses jobs while no scheduler decides, and those that it refuses.
+func TestGateRefuses(t *testing.T) {
 	g := &Gate{Self: "system:berth-scheduler"}
 	job := func() map[string]any { return map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}} }
 	check := func(what string, code int) {
@@ -64,30 +64,30 @@ func TestGateIsShut(t *testing.T) {
 			}
 		}
 	}
-	check("nobody decides", http.StatusServiceUnavailable)
+	check("no scheduler", http.StatusServiceUnavailable)
 	g.Decide(func(context.Context, bool, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return nil })
-	check("no answer", http.StatusServiceUnavailable)
+	check("no response", http.StatusServiceUnavailable)
 	g.Decide(func(context.Context, bool, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: http.StatusForbidden, Message: "no"}}
 	})
 	check("refused", http.StatusForbidden)
-	// The scheduler's own, but for jobs that have no number yet.
+	// The scheduler may create jobs that have an id.
 	numbered := map[string]any{"metadata": map[string]any{}, "spec": map[string]any{"jobID": int64(3)}}
 	if err := g.Admit(t.Context(), creation(g.Self, "", numbered), nil); err != nil {
 		t.Error(err)
 	}
 	if err := g.Admit(t.Context(), creation(g.Self, "", job()), nil); err == nil {
-		t.Error("a job without a number passed")
+		t.Error("a job without an id was accepted")
 	}
 	if err := g.Admit(t.Context(), creation("anna", "status", job()), nil); err != nil {
 		t.Error(err)
 	}
 	g.Decide(nil)
-	check("nobody decides any more", http.StatusServiceUnavailable)
+	check("no scheduler any more", http.StatusServiceUnavailable)
 }
 
-// TestGateDropsManagedFields: of objects of jobs only, whose owners do not use server-side
-// apply, and only when they are created.
+// TestGateDropsManagedFields: the gate drops them only from objects of jobs, whose owners do not
+// use server-side apply, and only when they are created.
 func TestGateDropsManagedFields(t *testing.T) {
 	create := func(labels map[string]string, subresource string, op admission.Operation) int {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -9,8 +9,8 @@ import (
 	requestinfo "k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// One user's lists of jobs are made one at a time; another's, and an
-// administrator's, do not wait for them.
+// One user's requests for lists of jobs are served one at a time; those of other users and of
+// administrators do not wait for them.
 func TestFairness(t *testing.T) {
 	entered, proceed := make(chan string, 100), make(chan struct{})
 	h := newFairness().handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -36,29 +36,29 @@ func TestFairness(t *testing.T) {
 	if who := <-entered; who != "bob" {
 		t.Fatal(who)
 	}
-	for range flood - 1 - 16 { // what neither is answered nor waits
+	for range flood - 1 - 16 { // all but the running one and those that may wait
 		if code := <-codes; code != http.StatusTooManyRequests {
-			t.Errorf("answered %d", code)
+			t.Errorf("status code %d", code)
 		}
 	}
 	list("alice")
 	if who := <-entered; who != "alice" {
-		t.Errorf("%s's list is made before alice's", who)
+		t.Errorf("%s's list is served before alice's", who)
 	}
 	for range 5 {
 		list("root", user.SystemPrivilegedGroup)
 		if who := <-entered; who != "root" {
-			t.Errorf("%s's list is made before root's", who)
+			t.Errorf("%s's list is served before root's", who)
 		}
 	}
 	for _, name := range []string{"system:berth-scheduler", "system:serviceaccount:kube-system:namespace-controller", "system:node:n1"} {
 		if limited(&user.DefaultInfo{Name: name}) {
-			t.Errorf("%s is held up", name)
+			t.Errorf("%s is limited", name)
 		}
 	}
 	for _, name := range []string{"bob", "system:serviceaccount:user-bob:berth-job"} {
 		if !limited(&user.DefaultInfo{Name: name}) {
-			t.Errorf("%s is not held up", name)
+			t.Errorf("%s is not limited", name)
 		}
 	}
 	close(proceed)

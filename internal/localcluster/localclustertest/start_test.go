@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// served fails unless queue and admission answer at the first request.
+// served fails the test unless the queue API and admission respond to the first request.
 func served(t *testing.T, c *localclustertest.Cluster) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.Admin)
@@ -54,8 +54,7 @@ func nodeNames(t *testing.T, c *localclustertest.Cluster) []string {
 	return names
 }
 
-// Two clusters one after the other in one process, the second without a
-// scheduler of its own.
+// TestStart starts two clusters in one process, one after the other; the second has no scheduler.
 func TestStart(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		c := localclustertest.Start(t, localclustertest.Nodes(2, 4, 1000))

@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Args gives every option again: those that have a value here, and those that
-// will be added.
+// Args returns every option, including options that are added to the struct later.
 func TestArgsGiveTheOptionsAgain(t *testing.T) {
 	for _, shaped := range []bool{true, false} {
 		var o Options

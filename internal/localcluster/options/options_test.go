@@ -10,7 +10,7 @@ func TestComplete(t *testing.T) {
 		o     Options
 		euid  int
 		env   map[string]string
-		state string // "" where an error is expected
+		state string // empty: an error is expected
 	}{
 		{Options{}, 0, nil, "/var/lib/berth"},
 		{Options{}, 1, map[string]string{"HOME": "/home/u"}, "/home/u/.local/state/berth"},

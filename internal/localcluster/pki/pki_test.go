@@ -18,11 +18,11 @@ func TestAuthoritiesSurvive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(a.CA.CertPEM) != string(b.CA.CertPEM) || string(a.CA.CertPEM) == string(a.FrontProxy.CertPEM) {
-		t.Error("authorities are not two lasting ones")
+		t.Error("want two different authorities that are kept")
 	}
 }
 
-func TestShutdownLeavesQueue(t *testing.T) {
+func TestCertificatesHaveOneUse(t *testing.T) {
 	s, err := Open(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +51,6 @@ func TestShutdownLeavesQueue(t *testing.T) {
 		t.Error(err)
 	}
 	if check(server, x509.ExtKeyUsageClientAuth, "") == nil || check(client, x509.ExtKeyUsageServerAuth, "") == nil {
-		t.Error("a certificate is good for what it is not for")
+		t.Error("a certificate is valid for another use")
 	}
 }

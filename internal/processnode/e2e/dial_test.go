@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
 func dial(port uint16) (net.Conn, error) {
-	return net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), patience)
+	return net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), eventually.Timeout)
 }
 
-// getAs asks the kubelet API for its pods with a certificate of that name.
+// getAs requests the pods from the kubelet API with a certificate of that name, and returns the
+// status code.
 func getAs(t *testing.T, addr, name, organization string) int {
 	t.Helper()
 	store, err := pki.Open(filepath.Join(state, "pki"), time.Now)

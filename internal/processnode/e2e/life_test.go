@@ -67,7 +67,7 @@ func TestHostNameUserAndAddresses(t *testing.T) {
 
 func TestAnotherUserIsRefusedWithoutRoot(t *testing.T) {
 	if processnode.IsRoot() {
-		t.Skip("root may be anybody")
+		t.Skip("root may run pods of all users")
 	}
 	pod := await(t, create(t, script(`id -u`, func(p *corev1.Pod) {
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1)}
@@ -110,8 +110,8 @@ func TestRefusals(t *testing.T) {
 
 func TestTermGraceAndKill(t *testing.T) {
 	ctx := context.Background()
-	// Obeys SIGTERM: the end comes at once and carries the script's own code.
-	pod := create(t, script(`trap 'echo asked; exit 5' TERM; echo up; while :; do sleep 0.05; done`, keep))
+	// A script that handles SIGTERM ends at once with its own exit code.
+	pod := create(t, script(`trap 'echo term; exit 5' TERM; echo up; while :; do sleep 0.05; done`, keep))
 	waitLog(t, pod, "up")
 	remove(t, pod, 20)
 	pod = await(t, pod, over)
@@ -120,40 +120,40 @@ func TestTermGraceAndKill(t *testing.T) {
 	}
 	release(t, pod)
 
-	// Ignores it: killed after the grace period, with everything it started.
+	// A script that ignores it is killed after the grace period, with all of its processes.
 	pod = create(t, script(`trap '' TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done`, keep))
 	waitLog(t, pod, "up")
-	began := time.Now()
+	start := time.Now()
 	remove(t, pod, 1)
 	pod = await(t, pod, over)
-	if end := terminated(pod); end.ExitCode != 137 || time.Since(began) < time.Second {
-		t.Errorf("after %s: end %+v", time.Since(began), end)
+	if end := terminated(pod); end.ExitCode != 137 || time.Since(start) < time.Second {
+		t.Errorf("after %s: end %+v", time.Since(start), end)
 	}
 	release(t, pod)
 
-	// A later deletion with less grace wins.
+	// A later deletion with a shorter grace period takes effect.
 	pod = create(t, script(`trap '' TERM; echo up; while :; do sleep 0.05; done`))
 	waitLog(t, pod, "up")
 	remove(t, pod, 1000)
 	remove(t, pod, 1)
 	gone(t, pod)
 
-	// Deletion by force leaves nothing running.
+	// A deletion without a grace period ends the pod's processes.
 	pod = create(t, script(`sleep 1000`))
 	await(t, pod, running)
 	if err := client.CoreV1().Pods(namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Holds(t, "no trace of the pod", func() bool { return !traces(pod) })
+	eventually.Holds(t, "the pod's directory is removed", func() bool { return !hasDirectory(pod) })
 }
 
-// traces reports whether the pod has a directory or a process left.
-func traces(pod *corev1.Pod) bool {
+// hasDirectory reports whether the pod's directory exists.
+func hasDirectory(pod *corev1.Pod) bool {
 	_, err := os.Stat(nodes.dir + "/pods/" + string(pod.UID))
 	return err == nil
 }
 
-// keep adds a finalizer, so that the last status can be seen.
+// keep adds a finalizer, so that the test can read the last status.
 func keep(p *corev1.Pod) { p.Finalizers = []string{"berth.hpc/e2e"} }
 
 func release(t *testing.T, pod *corev1.Pod) {
@@ -258,8 +258,7 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
-// command runs a command in the pod by exec, again while the container is
-// being restarted.
+// command runs a command in the pod by exec, and repeats it while the container restarts.
 func command(t *testing.T, pod *corev1.Pod, argv ...string) {
 	t.Helper()
 	eventually.Holds(t, strings.Join(argv, " "), func() bool {

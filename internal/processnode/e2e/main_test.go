@@ -28,8 +28,8 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 )
 
-// roleVar makes the test binary another process: the control plane, or
-// process nodes that may be killed.
+// roleVar makes the test binary run another role: the control plane, or process nodes that a
+// test kills.
 const roleVar = "BERTH_E2E_ROLE"
 
 var (
@@ -101,7 +101,7 @@ func become(role string, args ...string) (*exec.Cmd, error) {
 
 func run(m *testing.M) (int, error) {
 	if _, ok := processnode.Capabilities(); !ok {
-		fmt.Println("SKIP: this machine refuses the namespaces that process nodes are made of")
+		fmt.Println("SKIP: this machine forbids the namespaces that process nodes need")
 		return 0, nil
 	}
 	var err error
@@ -198,7 +198,7 @@ func startNodes(config *rest.Config, dir, key string, names ...string) (*nodeRun
 	}
 }
 
-// nodesAlone runs one node in a process of its own, to be killed.
+// nodesAlone runs one node in this process, which a test kills.
 func nodesAlone(dir, name string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, localcluster.FileAdmin))
 	if err != nil {

@@ -76,8 +76,8 @@ print(urllib.request.urlopen(r, context=c).status)'`, func(p *corev1.Pod) {
 	}
 }
 
-// TestKilledNode kills the process of a node with a pod on it: the pod's
-// processes die with it, and the next start says so and takes up nothing.
+// TestKilledNode kills the process of a node with pods: the pods' processes are killed with it,
+// and the next start reports the pods as terminated and does not run them again.
 func TestKilledNode(t *testing.T) {
 	name := "killed"
 	cmd, err := become("nodes", state, name)
@@ -85,12 +85,12 @@ func TestKilledNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	marker := fmt.Sprintf("%d.25", 100000+os.Getpid())
-	lives := create(t, script(`setsid sleep `+marker+` & exec sleep `+marker, func(p *corev1.Pod) { p.Spec.NodeName = name }))
-	leaves := create(t, script(`trap '' TERM; sleep `+marker, func(p *corev1.Pod) { p.Spec.NodeName = name }))
-	for _, p := range []*corev1.Pod{lives, leaves} {
+	kept := create(t, script(`setsid sleep `+marker+` & exec sleep `+marker, func(p *corev1.Pod) { p.Spec.NodeName = name }))
+	deleted := create(t, script(`trap '' TERM; sleep `+marker, func(p *corev1.Pod) { p.Spec.NodeName = name }))
+	for _, p := range []*corev1.Pod{kept, deleted} {
 		await(t, p, running)
 	}
-	remove(t, leaves, 1000)
+	remove(t, deleted, 1000)
 	eventually.Holds(t, "three sleeping processes", func() bool { return len(processes(t, marker)) == 3 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -101,11 +101,11 @@ func TestKilledNode(t *testing.T) {
 	if cmd, err = become("nodes", state, name); err != nil {
 		t.Fatal(err)
 	}
-	lives = await(t, lives, over)
-	if lives.Status.Reason != "Terminated" || lives.Status.Phase != corev1.PodFailed {
-		t.Errorf("status %+v", lives.Status)
+	kept = await(t, kept, over)
+	if kept.Status.Reason != "Terminated" || kept.Status.Phase != corev1.PodFailed {
+		t.Errorf("status %+v", kept.Status)
 	}
-	gone(t, leaves)
+	gone(t, deleted)
 	again := create(t, script(`sleep 1000`, func(p *corev1.Pod) { p.Spec.NodeName = name }))
 	await(t, again, running)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -121,13 +121,12 @@ func TestKilledNode(t *testing.T) {
 	if err := client.CoreV1().Pods(namespace).Delete(context.Background(), again.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Error(err)
 	}
-	if err := client.CoreV1().Pods(namespace).Delete(context.Background(), lives.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
+	if err := client.CoreV1().Pods(namespace).Delete(context.Background(), kept.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Error(err)
 	}
 }
 
-// processes are the ids of the processes of this machine with arg in their
-// command line's words, shells apart.
+// processes returns the files /proc/PID/cmdline of the processes that run sleep with arg.
 func processes(t *testing.T, arg string) []string {
 	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -144,8 +143,8 @@ func processes(t *testing.T, arg string) []string {
 	return ids
 }
 
-// TestNothingLeaks runs pods and compares what the process and the machine
-// hold before and after.
+// TestNothingLeaks runs pods and compares the resources of the process and the machine before and
+// after.
 func TestNothingLeaks(t *testing.T) {
 	round := func(count int) {
 		var pods []*corev1.Pod
@@ -160,12 +159,12 @@ func TestNothingLeaks(t *testing.T) {
 			gone(t, p)
 		}
 	}
-	round(4) // threads, connections and caches that stay
-	before := holdings(t)
+	round(4) // creates threads, connections and caches that are kept
+	before := resources(t)
 	round(30)
 	var after map[string]int
 	ok := func() bool {
-		after = holdings(t)
+		after = resources(t)
 		for what, n := range after {
 			// Idle connections and timers of client-go come and go.
 			slack := map[string]int{"goroutines": 8, "files": 6}[what]
@@ -179,9 +178,9 @@ func TestNothingLeaks(t *testing.T) {
 	eventually.Holds(t, "no more than before", ok)
 }
 
-// holdings counts what these nodes hold. Other clusters of the machine, as
-// those of tests that run at the same time, do not count.
-func holdings(t *testing.T) map[string]int {
+// resources counts the resources of these nodes, without those of other clusters of the machine,
+// such as of tests that run at the same time.
+func resources(t *testing.T) map[string]int {
 	t.Helper()
 	count := func(dir string) int {
 		entries, _ := os.ReadDir(dir)
@@ -216,8 +215,8 @@ func holdings(t *testing.T) map[string]int {
 	return h
 }
 
-// bridgeOf is the name of the link that the nodes' pods reach first, which
-// begins the names of the pods' links; without root the loopback's.
+// bridgeOf returns the name of the bridge of the nodes' pods, which is a prefix of the names of the
+// pods' links; without root, that of the loopback.
 func bridgeOf(links []net.Interface) string {
 	for _, l := range links {
 		addresses, _ := l.Addrs()
@@ -230,7 +229,7 @@ func bridgeOf(links []net.Interface) string {
 	return "none"
 }
 
-// BenchmarkPod measures from a bound pod's creation to its status Running.
+// BenchmarkPod measures the time from the creation of a bound pod to its status Running.
 func BenchmarkPod(b *testing.B) {
 	if !processnode.IsRoot() {
 		b.Log("without root")

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,12 +22,9 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
-// patience is how long anything may take before a test gives up.
-const patience = 60 * time.Second
-
 const namespace = "default"
 
-// script is a pod that runs a shell script on node n1.
+// script returns a pod that runs a shell script on node n1.
 func script(text string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "t-", Namespace: namespace},
@@ -43,7 +39,7 @@ func script(text string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// create makes a pod that is gone when the test ends.
+// create creates a pod, which is deleted at the end of the test.
 func create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	ctx := context.Background()
@@ -62,10 +58,10 @@ func create(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// await watches a pod until ok says so.
+// await watches a pod until ok returns true.
 func await(t *testing.T, pod *corev1.Pod, ok func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Timeout)
 	defer cancel()
 	now, err := client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {
@@ -88,7 +84,7 @@ func await(t *testing.T, pod *corev1.Pod, ok func(*corev1.Pod) bool) *corev1.Pod
 			}
 		}
 	}
-	t.Fatalf("pod %s did not get there: %+v", pod.Name, now.Status)
+	t.Fatalf("pod %s did not reach the state: %+v", pod.Name, now.Status)
 	return nil
 }
 
@@ -128,7 +124,7 @@ func terminated(p *corev1.Pod) corev1.ContainerStateTerminated {
 	return *p.Status.ContainerStatuses[0].State.Terminated
 }
 
-// waitLog waits until the log holds text.
+// waitLog waits until the log contains text.
 func waitLog(t *testing.T, pod *corev1.Pod, text string) {
 	t.Helper()
 	eventually.Holds(t, "log with "+text, func() bool {
@@ -137,7 +133,7 @@ func waitLog(t *testing.T, pod *corev1.Pod, text string) {
 	})
 }
 
-// stream opens an exec or attach and returns what came out and the error.
+// stream opens an exec or attach and returns stdout, stderr and the error.
 func stream(t *testing.T, pod *corev1.Pod, verb string, o runtime.Object, in io.Reader, tty bool) (string, string, error) {
 	t.Helper()
 	url := client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
@@ -146,7 +142,7 @@ func stream(t *testing.T, pod *corev1.Pod, verb string, o runtime.Object, in io.
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Timeout)
 	defer cancel()
 	var out, errOut bytes.Buffer
 	options := remotecommand.StreamOptions{Stdin: in, Stdout: &out, Tty: tty}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
 	"k8s.io/utils/ptr"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 func TestLogOptionsAndFollow(t *testing.T) {
@@ -33,7 +35,7 @@ func TestLogOptionsAndFollow(t *testing.T) {
 	if l := logs(t, pod, corev1.PodLogOptions{Timestamps: true, TailLines: ptr.To[int64](1)}); !strings.HasSuffix(l, "Z line 4\n") {
 		t.Errorf("timestamps: %q", l)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventually.Timeout)
 	defer cancel()
 	follow, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Follow: true, TailLines: ptr.To[int64](0)}).Stream(ctx)
 	if err != nil {
@@ -118,7 +120,7 @@ s.serve_forever()'`)), running)
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got := shout(t, ports[0].Local); got != "HELLO\n" {
+		if got := echo(t, ports[0].Local); got != "HELLO\n" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -128,8 +130,8 @@ s.serve_forever()'`)), running)
 	}
 }
 
-// shout sends a line to a local port and returns the answer.
-func shout(t *testing.T, port uint16) string {
+// echo sends a line to a local port and returns the response.
+func echo(t *testing.T, port uint16) string {
 	t.Helper()
 	conn, err := dial(port)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode"
 )
 
-// mount adds a volume and shows it at path.
+// mount adds a volume and mounts it at path.
 func mount(p *corev1.Pod, name, path string, source corev1.VolumeSource, change ...func(*corev1.VolumeMount)) {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
 	m := corev1.VolumeMount{Name: name, MountPath: path}
@@ -72,7 +72,7 @@ echo memory > /fast/x; cat /fast/x; ls /a/deep/map`, func(p *corev1.Pod) {
 	}
 	for _, p := range []string{"/a", "/opt/no", "/ro", "/fast"} {
 		if _, err := os.Lstat(p); err == nil {
-			t.Errorf("%s was made on the machine", p)
+			t.Errorf("%s was created on the machine", p)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestIdentityWithoutRootIsThatOfTheCaller(t *testing.T) {
 	}
 	c.SecurityContext = &corev1.SecurityContext{RunAsUser: ptr.To(int64(os.Geteuid()) + 1)}
 	if _, err := Of(pod, c, false); err == nil {
-		t.Error("another user was taken")
+		t.Error("another user was accepted")
 	}
 	if id, err := Of(pod, c, true); err != nil || id.UID != uint32(os.Geteuid()+1) {
 		t.Errorf("another user as root: %+v, %v", id, err)
@@ -28,7 +28,7 @@ func TestCapabilities(t *testing.T) {
 	all := &corev1.SecurityContext{Privileged: ptr.To(true)}
 	none := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}}}
 	if Bounding(all) != nil {
-		t.Error("a privileged container keeps everything")
+		t.Error("the capabilities of a privileged container are limited")
 	}
 	if m := Bounding(none); *m != 1<<10 {
 		t.Errorf("mask %x", *m)

@@ -57,7 +57,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-func TestFollowSeesEverythingAcrossATurn(t *testing.T) {
+func TestFollowReadsAllAcrossRotation(t *testing.T) {
 	l, err := Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +85,11 @@ func TestFollowSeesEverythingAcrossATurn(t *testing.T) {
 		t.Errorf("after the end: %d bytes, %v", len(rest), err)
 	}
 	if got := len(text(t, l, Options{Tail: -1})); got != total {
-		t.Errorf("both files hold %d of %d bytes", got, total)
+		t.Errorf("both files contain %d of %d bytes", got, total)
 	}
 }
 
-func TestFollowerSeesWhatIsWrittenBeforeItCopies(t *testing.T) {
+func TestFollowerReadsWhatIsWrittenBeforeCopy(t *testing.T) {
 	l, err := Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

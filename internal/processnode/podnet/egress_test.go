@@ -22,13 +22,13 @@ import (
 // envNamespace is set in the process that runs a test in a network namespace.
 const envNamespace = "PODNET_TEST_NAMESPACE"
 
-// inMachine runs the test again in a network namespace of its own, which stands for a
-// machine: rules and switches of the real one stay as they are. It reports whether this
-// is the process inside.
+// inMachine runs the test again in a network namespace of its own, which represents a machine, so
+// that the rules and settings of the real machine do not change. It reports whether this is the
+// process in the namespace.
 func inMachine(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("makes network namespaces; as root only")
+		t.Skip("network namespaces need root")
 	}
 	if os.Getenv(envNamespace) != "" {
 		return true
@@ -46,9 +46,9 @@ func inMachine(t *testing.T) bool {
 // Addresses of the test: the machine's uplink, the router behind it, and a host beyond.
 const machineAddress, routerAddress, beyond = "192.0.2.1", "192.0.2.2", "203.0.113.9"
 
-// newWorld connects the machine to a namespace with a router and a host beyond it, which
-// also has a route to the pods, as a neighbour with bad intentions would.
-func newWorld(t *testing.T, pods netip.Prefix) *os.File {
+// newUplink connects the machine to a namespace with a router and a host behind it, which also has
+// a route to the pods, as an attacker in the network would.
+func newUplink(t *testing.T, pods netip.Prefix) *os.File {
 	t.Helper()
 	lo, err := netlink.LinkByName("lo")
 	check(t, err)
@@ -118,7 +118,7 @@ func inside(ns *os.File, f func() error) error {
 	return <-done
 }
 
-// serve answers every connection in the namespace with the address of the peer.
+// serve sends to every client in the namespace the client's address.
 func serve(t *testing.T, ns *os.File, address string) string {
 	t.Helper()
 	var l net.Listener
@@ -141,7 +141,7 @@ func serve(t *testing.T, ns *os.File, address string) string {
 	return l.Addr().String()
 }
 
-// dial returns what a server answers to a process in the namespace.
+// dial returns what a server sends to a process in the namespace.
 func dial(ns *os.File, address string) (answer string, err error) {
 	err = inside(ns, func() error {
 		c, err := (&net.Dialer{Timeout: time.Minute}).Dial("tcp4", address)
@@ -158,11 +158,11 @@ func dial(ns *os.File, address string) (answer string, err error) {
 
 var podPrefix = netip.MustParsePrefix("10.77.0.0/20")
 
-func TestPodsReachWhatTheMachineReaches(t *testing.T) {
+func TestPodsHaveTheMachinesConnections(t *testing.T) {
 	if !inMachine(t) {
 		return
 	}
-	world := newWorld(t, podPrefix)
+	world := newUplink(t, podPrefix)
 	n, err := Open(Config{Key: "a", Root: true, Prefix: podPrefix})
 	check(t, err)
 	check(t, n.Egress())
@@ -191,7 +191,7 @@ func TestPodsReachWhatTheMachineReaches(t *testing.T) {
 func closed(t *testing.T, world *os.File, address string) {
 	t.Helper()
 	host, _, _ := net.SplitHostPort(address)
-	_ = inside(world, func() error { // where the test has no route to it yet
+	_ = inside(world, func() error { // fails if the route exists
 		eth, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func closed(t *testing.T, world *os.File, address string) {
 	}
 }
 
-// unchanged checks that the machine is as before the network was opened.
+// unchanged checks that the machine is in the same state as before the network was opened.
 func unchanged(t *testing.T) {
 	t.Helper()
 	if on, err := forwards("uplink0"); on || err != nil {
@@ -222,7 +222,7 @@ func TestSweepAfterACrash(t *testing.T) {
 	if !inMachine(t) {
 		return
 	}
-	newWorld(t, podPrefix)
+	newUplink(t, podPrefix)
 	n, err := Open(Config{Key: "a", Root: true, Prefix: podPrefix})
 	check(t, err)
 	check(t, n.Egress())
@@ -233,12 +233,12 @@ func TestSweepAfterACrash(t *testing.T) {
 	unchanged(t)
 }
 
-// TestSeveralNetworks: the end of one network takes nothing from another.
+// TestSeveralNetworks: closing one network does not affect another.
 func TestSeveralNetworks(t *testing.T) {
 	if !inMachine(t) {
 		return
 	}
-	world := newWorld(t, podPrefix)
+	world := newUplink(t, podPrefix)
 	first, err := Open(Config{Key: "a", Root: true})
 	check(t, err)
 	second, err := Open(Config{Key: "b", Root: true, Prefix: podPrefix})
@@ -266,7 +266,7 @@ func TestIsolatedPods(t *testing.T) {
 	if !inMachine(t) {
 		return
 	}
-	world := newWorld(t, podPrefix)
+	world := newUplink(t, podPrefix)
 	n, err := Open(Config{Key: "a", Root: true, Prefix: podPrefix, Isolated: true})
 	check(t, err)
 	pod, err := n.Attach()

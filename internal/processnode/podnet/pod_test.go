@@ -8,11 +8,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// A pod and the machine know each other without asking, until the pod goes: the
-// kernel's table of those that were asked for is too small for a thousand pods.
+// A pod and the machine have permanent entries for each other in their neighbour tables until the
+// pod is removed, because the kernel's table of dynamic entries is too small for a thousand pods.
 func TestPodIsInNeighborTablePermanently(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("makes network namespaces; as root only")
+		t.Skip("network namespaces need root")
 	}
 	n, err := Open(Config{Key: t.TempDir(), Root: true})
 	if err != nil {
@@ -28,11 +28,11 @@ func TestPodIsInNeighborTablePermanently(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := neighbour(t, n, p.Address); e == nil || e.State != netlink.NUD_PERMANENT || len(e.HardwareAddr) != 6 {
-		t.Errorf("the machine knows of the pod: %+v", e)
+		t.Errorf("the machine's entry for the pod: %+v", e)
 	}
 	p.Close()
 	if e := neighbour(t, n, p.Address); e != nil {
-		t.Errorf("of a pod that is gone the machine knows %+v", e)
+		t.Errorf("the machine's entry for a removed pod: %+v", e)
 	}
 }
 

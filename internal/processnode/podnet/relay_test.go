@@ -4,10 +4,12 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// A relay ends with its listener even where the target neither answers nor
-// closes, as a stopped process does.
+// A relay ends with its listener even if the target neither responds nor closes the connection, as
+// a stopped process.
 func TestRelayToASilentTargetEnds(t *testing.T) {
 	target, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +38,7 @@ func TestRelayToASilentTargetEnds(t *testing.T) {
 	_ = l.Close()
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(eventually.Timeout):
 		t.Error("the relay waits for its target")
 	}
 }

@@ -35,19 +35,19 @@ func TestHTTPProbesFindPortsByName(t *testing.T) {
 		t.Error(err)
 	}
 	if get("/other", "http") == nil || get("/ready", "nosuch") == nil {
-		t.Error("an error or a port that does not exist passes")
+		t.Error("a probe succeeds for an error response or an unknown port")
 	}
 	if err := target.Do(t.Context(), Action{TCP: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}); err != nil {
 		t.Error(err)
 	}
 }
 
-// A result counts when as many consecutive checks have it as its threshold says.
+// A result is reported after as many consecutive checks as its threshold.
 func TestRepeatCountsConsecutiveResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := []bool{true, false, true, true, false, false, false}
 		pr := &corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 10, SuccessThreshold: 2, FailureThreshold: 3}
-		began, next := time.Now(), 0
+		start, next := time.Now(), 0
 		var reports []bool
 		var at []time.Duration
 		Repeat(t.Context(), pr, func(context.Context) error {
@@ -57,7 +57,7 @@ func TestRepeatCountsConsecutiveResults(t *testing.T) {
 			}
 			return errors.New("it is not healthy")
 		}, func(healthy bool, _ error) bool {
-			reports, at = append(reports, healthy), append(at, time.Since(began))
+			reports, at = append(reports, healthy), append(at, time.Since(start))
 			return healthy
 		})
 		if !slices.Equal(reports, []bool{true, false}) ||

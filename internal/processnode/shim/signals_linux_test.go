@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
-// A shim neither ignores nor catches what ends a program, before it becomes
-// the container's command: what it catches may be lost on the way.
-func TestShimForwardsSignals(t *testing.T) {
+// A shim neither ignores nor catches the signals that end a program before it executes the
+// container's command, because a caught signal could get lost.
+func TestShimResetsSignals(t *testing.T) {
 	if os.Getenv("BERTH_TEST_CHILD") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), "BERTH_TEST_CHILD=1")
@@ -23,9 +23,9 @@ func TestShimForwardsSignals(t *testing.T) {
 		}
 		return
 	}
-	signal.Ignore(syscall.SIGHUP, syscall.SIGTTOU) // as nohup does, and a shell
+	signal.Ignore(syscall.SIGHUP, syscall.SIGTTOU) // as nohup and shells do
 	if masks(t, "SigCgt")&(1<<(uint(syscall.SIGTERM)-1)) == 0 || masks(t, "SigIgn")&(1<<(uint(syscall.SIGTTOU)-1)) == 0 {
-		t.Fatal("there is nothing to undo")
+		t.Fatal("the signals are neither caught nor ignored")
 	}
 	if err := finishSetup(&Spec{}); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode/shim"
 )
 
-// isolation skips the test where this machine forbids namespaces.
+// isolation skips the test if this machine forbids namespaces.
 func isolation(t *testing.T) Isolation {
 	t.Helper()
 	i, why := Detect()
@@ -75,7 +75,7 @@ func TestContainerIsPIDOneWithItsOwnNameAndProc(t *testing.T) {
 	}
 }
 
-func TestMountsAppearAnywhereAndTouchNothing(t *testing.T) {
+func TestMountsDoNotChangeTheMachine(t *testing.T) {
 	src := t.TempDir()
 	if err := os.WriteFile(filepath.Join(src, "f"), []byte("hello\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -100,14 +100,14 @@ touch /berth/bin/deep/new; test -e /etc/passwd; test -e /run/secrets/..; ls /dev
 	}
 	for _, p := range []string{"/berth", "/run/secrets", "/dev/termination-log"} {
 		if _, err := os.Lstat(p); err == nil {
-			t.Errorf("%s was made on the machine", p)
+			t.Errorf("%s was created on the machine", p)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(src, "new")); err != nil {
 		t.Error(err)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "own hosts\nmore\n" {
-		t.Errorf("file volume holds %q", data)
+		t.Errorf("the file volume contains %q", data)
 	}
 }
 
@@ -144,14 +144,14 @@ func TestTermReachesPIDOne(t *testing.T) {
 	}
 }
 
-func TestKillTakesBackgroundProcesses(t *testing.T) {
+func TestKillEndsBackgroundProcesses(t *testing.T) {
 	out, task := start(t, shim.Spec{}, `setsid sh -c 'sleep 1000 & sleep 1000' & echo ready; wait`)
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
 	task.Kill()
 	<-task.Done()
-	// End of file: nobody holds the other end any more.
+	// The end of file shows that no process has the other end open.
 	if _, err := io.ReadAll(out); err != nil {
 		t.Fatal(err)
 	}
@@ -159,8 +159,7 @@ func TestKillTakesBackgroundProcesses(t *testing.T) {
 
 const ignored = 1 // SIG_IGN
 
-// action sets what this process does about a signal that os/signal does not
-// know, and returns what it did before.
+// action sets the action for a signal that os/signal does not support, and returns the old one.
 func action(t *testing.T, number, handler uintptr) uintptr {
 	t.Helper()
 	now := [4]uintptr{handler}
@@ -246,7 +245,7 @@ func TestNothingLeaks(t *testing.T) {
 	for range 5 {
 		run(t, shim.Spec{Hostname: "x"}, `exit 0`)
 	}
-	// The five pipes live until the test ends.
+	// The five pipes are open until the test ends.
 	eventually.Holds(t, "no more files are open than before", func() bool { return openFiles(t) <= before+5 })
 	if after := mountTable(t); !bytes.Equal(mounts, after) {
 		t.Errorf("mounts before:\n%s\nafter:\n%s", mounts, after)

@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// agent plays the agent of a job on two nodes. It returns the request, and the bytes that
-// each task got, after the client has sent the whole file. answer sends the rest.
+// agent acts as the agent of a job on two nodes. It returns the request, and the bytes that each
+// task received, after the client has sent the whole file. answer sends the ends of the tasks.
 func agent(t *testing.T, conn *step.Conn, refuse string, answer func()) (req *step.Request, input []byte) {
 	t.Helper()
 	req = &step.Request{}
@@ -101,7 +101,7 @@ func TestSendReportsEachNode(t *testing.T) {
 			[]string{"REQUEST_FILE_BCAST(n1): No such file or directory", "REQUEST_FILE_BCAST(n2): No space left"}},
 		"one is lost": {func(c *step.Conn) { exits(c, 0, 0, ""); _ = c.SendJSON(step.FrameNodeLost, &step.NodeLost{Node: 1}) }, 1,
 			[]string{"a node of the job was lost"}},
-		"a task that does not exist": {func(c *step.Conn) { exits(c, 99, 0, "text of nobody\n") }, 0, nil},
+		"a task that does not exist": {func(c *step.Conn) { exits(c, 99, 0, "text of an unknown task\n") }, 0, nil},
 		"a malformed end":            {func(c *step.Conn) { _ = c.Send(&step.Frame{Type: step.FrameExit, Data: []byte("{")}) }, 1, nil},
 	} {
 		r := send(t, contents, &step.FileSpec{Path: "/tmp/x", Size: int64(len(contents))}, "", tt.answer)
@@ -140,7 +140,7 @@ func TestRefusedSend(t *testing.T) {
 	}
 }
 
-// TestSendOverABrokenConnection: the error says that the connection was lost.
+// TestSendOverABrokenConnection: the error is ErrLost.
 func TestSendOverABrokenConnection(t *testing.T) {
 	r := send(t, []byte("x"), &step.FileSpec{}, "", func(c *step.Conn) { _ = c.Close() })
 	if !errors.Is(r.err, step.ErrLost) || r.id != 5 {

@@ -108,7 +108,7 @@ func TestTasksFillTheCPUs(t *testing.T) {
 }
 
 // TestHugeStepsAreRefused checks that the product of two numbers that are each possible
-// does not overflow and pass for a small one.
+// does not overflow to a small number.
 func TestHugeStepsAreRefused(t *testing.T) {
 	nodes := []Node{{Name: "a", CPUs: 4}, {Name: "b", CPUs: 4}}
 	for _, s := range []step.Shape{

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 // deadline is the limit of every wait in these tests.
-const deadline = 60 * time.Second
+const deadline = eventually.Timeout
 
 // pair is two ends whose connection a test can cut.
 type pair struct {
@@ -103,7 +105,7 @@ func TestNothingLostOverCuts(t *testing.T) {
 		select {
 		case <-done:
 			if cuts == 0 {
-				t.Error("everything was sent before a connection was cut")
+				t.Error("all bytes were sent before a connection was cut")
 			}
 			t.Logf("%d cuts", cuts)
 			return

@@ -21,7 +21,7 @@ func submitted(id int64, t float64, change ...func(*Job)) Submission {
 	return s
 }
 
-// ran are the marks of an attempt of a job from one second to another that ended with 0.
+// ran returns the marks of an attempt of a job between two seconds, with the exit code 0.
 func ran(id, restart int64, from, to float64) []Mark {
 	m := Mark{Kind: "start", Job: id, Restart: restart, Node: "n1", Step: "batch", At: at(from)}
 	marks := []Mark{m}
@@ -34,7 +34,7 @@ func ran(id, restart int64, from, to float64) []Mark {
 	return append(marks, m)
 }
 
-// killed is ran without its last line.
+// killed returns the marks of an attempt that was killed: without the end mark.
 func killed(id, restart int64, from, to float64) []Mark {
 	marks := ran(id, restart, from, to)
 	marks[len(marks)-1].Kind = "beat"
@@ -45,7 +45,7 @@ func ended(id int64, state string, start, end float64) Record {
 	return Record{ID: id, Name: submitted(id, 0).Name, User: "anna", State: state, Start: at(start), End: at(end)}
 }
 
-// two is a right history of the jobs 1 and 2, which ran one after the other.
+// two returns a correct history of the jobs 1 and 2, which ran one after the other.
 func two(change ...func(*History)) *History {
 	h := &History{
 		Submissions: []Submission{submitted(1, 0), submitted(2, 1)},

@@ -1,8 +1,7 @@
 package main
 
-// centres are further scripts as they come to clusters: launchers of learning
-// and of simulation, arrays, chains, workflows, services, and what people get
-// wrong in them.
+// centres are further typical scripts: launchers of machine learning and simulations, arrays,
+// chains of jobs, workflows, services, and common mistakes in them.
 var centres = []string{
 	"#!/bin/bash\n#SBATCH --job-name=llama-sft\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1          # torchrun starts the workers\n#SBATCH --cpus-per-task=4\n#SBATCH --gpus-per-node=2\n#SBATCH --mem=2G\n#SBATCH --time=02:00:00\n#SBATCH --output=%x_%j.log\nexport MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nsrun torchrun --nnodes=$SLURM_NNODES --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=$MASTER_ADDR:29500 train.py\n",
 	"#!/bin/bash\n#SBATCH -J accel -N 1 -n 1 -c 4 --gres=gpu:tesla:2 -t 0-01:00\n#SBATCH --signal=B:SIGUSR1@90 --requeue --open-mode=append\ntrap 'scontrol requeue $SLURM_JOB_ID' USR1\naccelerate launch --num_processes 2 finetune.py &\nwait\n",

@@ -12,22 +12,20 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// defined is one call with -v, which makes the commands print the options they
-// understood ("defined options"), and what came of it. Nothing is submitted:
-// sbatch and srun are asked with --test-only, salloc for a partition that does
-// not exist.
+// defined is one call with -v, with which the commands print the parsed options ("defined
+// options"), and its result. No job is submitted: sbatch and srun are called with --test-only,
+// salloc with a partition that does not exist.
 type defined struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
 	Env     []string `json:"env,omitempty"`
-	Exit    int      `json:"exit"` // of the reading alone: 0 where options were printed
+	Exit    int      `json:"exit"` // of the parser: 0 if options were printed
 	Before  string   `json:"before,omitempty"`
-	// Options as they were printed, without those that the recorder adds.
+	// Options are the printed options, without those that the recorder adds.
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// valueCases are values to try, by option; every command that takes the option
-// is asked.
+// definedCases returns calls of every command with values of its options.
 func definedCases() []defined {
 	var out []defined
 	add := func(c option.Command, env []string, args ...string) {
@@ -60,7 +58,7 @@ func definedCases() []defined {
 	return out
 }
 
-// spell writes an option: "" is the bare name, else =value.
+// spell returns an option with a value; "" is an option without one.
 func spell(name, v string) string {
 	if v == "" {
 		return "--" + name
@@ -68,8 +66,8 @@ func spell(name, v string) string {
 	return "--" + name + v
 }
 
-// askDefined makes the call.
-func askDefined(d defined) defined {
+// callDefined makes the call.
+func callDefined(d defined) defined {
 	check(os.WriteFile(filepath.Join(directory, "s.sh"), []byte(plain), 0o755))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -100,7 +98,7 @@ func askDefined(d defined) defined {
 	return d
 }
 
-// read takes the list of options out of what was printed.
+// read parses the list of options in the output.
 func (d *defined) read(text string) {
 	before, rest, found := strings.Cut(text, d.Command+": defined options\n")
 	d.Before = before

@@ -41,8 +41,8 @@ type vector struct {
 func main() {
 	withEnv := flag.Bool("env", false, "record environments of running jobs as well")
 	from := flag.Int("from", 0, "with -env: record those from this number on, into env-more.jsonl")
-	only := flag.Bool("defined", false, "record defined options alone")
-	more := flag.Bool("more", false, "ask only what sbatch.jsonl has no answer to")
+	only := flag.Bool("defined", false, "record only defined options")
+	more := flag.Bool("more", false, "make only the calls that are not in sbatch.jsonl")
 	flag.Parse()
 	log.SetFlags(0)
 	check(os.MkdirAll(directory, 0o777))
@@ -53,7 +53,7 @@ func main() {
 	var out []any
 	if !*more {
 		for _, c := range definedCases() {
-			out = append(out, askDefined(c))
+			out = append(out, callDefined(c))
 		}
 		write("defined.jsonl", out)
 	}
@@ -70,7 +70,7 @@ func main() {
 			out = append(out, v)
 			continue
 		}
-		out = append(out, ask(c))
+		out = append(out, call(c))
 	}
 	write("sbatch.jsonl", out)
 	if *withEnv {
@@ -90,7 +90,7 @@ func recordMore(from int) {
 	write("env-more.jsonl", out)
 }
 
-// recorded are the answers in a file, by name.
+// recorded returns the calls in a file, by name.
 func recorded(name string) map[string]vector {
 	data, err := os.ReadFile(name)
 	check(err)
@@ -122,7 +122,7 @@ func check(err error) {
 
 var submitted = regexp.MustCompile(`Submitted batch job (\d+)`)
 
-// kept are the fields of scontrol show job that depend on the call alone.
+// kept are the fields of scontrol show job that depend only on the call.
 var kept = map[string]bool{"JobName": true, "Nice": true, "Requeue": true, "TimeLimit": true, "Partition": true, "ReqNodeList": true,
 	"ExcNodeList": true, "NumNodes": true, "NumTasks": true, "CPUs/Task": true, "MinMemoryNode": true,
 	"MinMemoryCPU": true, "Features": true,
@@ -130,8 +130,8 @@ var kept = map[string]bool{"JobName": true, "Nice": true, "Requeue": true, "Time
 	"Comment": true, "Dependency": true,
 	"ArrayTaskId": true, "EligibleTime": true, "SubmitTime": true, "Deadline": true, "MinCPUsNode": true, "MinTmpDiskNode": true}
 
-// ask makes the call, held, and cancels what comes of it.
-func ask(v vector) vector {
+// call makes the call, with --hold, and cancels the job.
+func call(v vector) vector {
 	check(os.WriteFile(filepath.Join(directory, "s.sh"), []byte(v.Script), 0o755))
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -156,7 +156,7 @@ func ask(v vector) vector {
 			v.Job[k] = strings.ReplaceAll(text, m[1], "N")
 		}
 		for _, c := range v.Components {
-			delete(c, "StdOut") // they have ids of their own
+			delete(c, "StdOut") // they contain other job ids
 			delete(c, "StdErr")
 		}
 	}
@@ -173,8 +173,8 @@ func show(id string) (all []map[string]string) {
 	return all
 }
 
-// fields of one job. A field's value ends where the next key begins, so values
-// may have blanks.
+// fields returns the fields of one job. The value of a field ends before the next key, so values
+// may contain blanks.
 func fields(text string) map[string]string {
 	key := regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z_/:]*)=`)
 	found := map[string]string{}
@@ -191,11 +191,11 @@ func fields(text string) map[string]string {
 	return found
 }
 
-// envVector is a job that ran, and the environment it saw.
+// envVector is a job that ran, and its environment.
 type envVector struct {
 	Args     []string   `json:"args"`
 	StepArgs []string   `json:"stepArgs,omitempty"`
-	Nodes    []string   `json:"nodes"` // scontrol show job -d: one line a node or group of nodes
+	Nodes    []string   `json:"nodes"` // scontrol show job -d: one line for each node or group of nodes
 	Batch    []string   `json:"batch"`
 	Tasks    [][]string `json:"tasks,omitempty"` // of srun, by task
 }
@@ -232,7 +232,7 @@ func runJob(c envVector) envVector {
 	}
 }
 
-// unstable are variables of the machine or the moment.
+// unstable are variables that depend on the machine or the time.
 var unstable = regexp.MustCompile(`^(PATH|HOME|SHELL|PWD|OLDPWD|SHLVL|_|OUT|STEP|LS_COLORS|SLURM_CONF|SLURM_WORKING_CLUSTER|SLURM_TASK_PID|SLURM_CLUSTER_NAME|` +
 	`SLURM_SUBMIT_HOST|SLURM_SRUN_COMM_PORT|SLURM_STEP_LAUNCHER_PORT|SLURM_JOB_(U|G)ID|SLURM_JOB_USER)=`)
 

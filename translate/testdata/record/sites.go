@@ -2,8 +2,8 @@ package main
 
 import "strings"
 
-// sites are scripts as they come to clusters: of the kinds that computing
-// centres teach, with the mistakes that people make in them.
+// sites are typical scripts, as in the documentation of computing centres, and scripts with common
+// mistakes.
 var sites = []string{
 	"#!/bin/bash -l\n#SBATCH -N 1\t-n 2\t# one node\n#SBATCH --job-name=\"my job (v2)\"\n#SBATCH --output=logs/%x-%j.out --error=logs/%x-%j.err\nmodule load gcc\n",
 	"#!/bin/bash\n#SBATCH --mail-type=BEGIN,END,FAIL\n#SBATCH --mail-user=$USER@example.org\nsrun ./a.out\n",

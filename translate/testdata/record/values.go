@@ -1,7 +1,7 @@
 package main
 
-// values are what every option is asked with: "=value", or "" for the bare
-// name. The first one is also given by the option's variables.
+// values are the values with which every option is called: "=value", or "" for the option alone.
+// The first one is also passed in the option's variables.
 var values = []struct {
 	name   string
 	values []string
@@ -151,8 +151,7 @@ var values = []struct {
 	{"verbose", []string{""}},
 }
 
-// lines3 are whole command lines, words with bars between them, for all three
-// commands.
+// lines3 are command lines for all three commands; bars separate the words.
 var lines3 = []string{
 	"-N2|-n4", "-N|2", "-n4|--ntasks-per-node=2", "-n|4|-N|3", "-n2|-N4", "-w|n1,n2|-N1", "-w|n[1-3]|-n2", "-c2|-n2",
 	"-B|1:2:1", "-t|5|-t|6", "-J|a|-Jb", "-Aroot|-qnormal",
@@ -177,7 +176,7 @@ var lines3 = []string{
 	"--profile=task|--acctg-freq=5", "--cpu-freq=low|--gpu-freq=low",
 }
 
-// environs are environments, entries with bars between them.
+// environs are environments; bars separate the variables.
 var environs = []string{
 	"SLURM_NTASKS=3", "SLURM_NPROCS=3", "SLURM_NNODES=2", "SLURM_JOB_NUM_NODES=2", "SLURM_NNODES=2-3",
 	"SLURM_CPUS_PER_TASK=2", "SRUN_CPUS_PER_TASK=2", "SLURM_TRES_PER_TASK=gres:gpu:1",
