@@ -22,7 +22,7 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.suite, "suite", "basic",
-		"what to measure: basic, queue, nodes, steps, pods or backlog; floods and failover, as root; memory; planner, without a cluster; or real, on real kubelets")
+		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, failover, size and soak, as root; memory; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
 		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
@@ -82,6 +82,8 @@ func bench(ctx context.Context, o options) error {
 		return benchBacklog(ctx, o)
 	case "floods":
 		return benchFloods(ctx, o)
+	case "soak":
+		return benchSoak(ctx, o)
 	case "size":
 		return benchSize(ctx, o)
 	case "failover":

@@ -233,38 +233,47 @@ func (b *sizeBench) measure(ctx context.Context, jobs int, each time.Duration, n
 	if _, err := b.output(ctx, "scancel", "-u", "root"); err != nil {
 		return err
 	}
-	more, err := b.process(ctx)
+	used, err := b.usage(ctx)
 	if err != nil {
 		return err
 	}
-	row := "| " + strings.Join(append(cells, more...), " | ") + " |\n"
+	diagnostics, err := b.output(ctx, "sdiag")
+	if err != nil {
+		return err
+	}
+	cells = append(append(cells, lastCycle(diagnostics)), used.cells()...)
+	row := "| " + strings.Join(cells, " | ") + " |\n"
 	say("%s", strings.TrimSpace(row))
 	b.rows = append(b.rows, row)
 	return nil
 }
 
-// process returns what the cluster's process uses.
-func (b *sizeBench) process(ctx context.Context) ([]string, error) {
-	heap, err := b.api.heap(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := b.output(ctx, "sdiag")
-	if err != nil {
-		return nil, err
+// usage is what the cluster's process uses.
+type usage struct {
+	heap, resident, disk    int64 // bytes: live heap, resident memory, files of the state directory
+	goroutines, descriptors int64
+}
+
+func (u usage) cells() []string {
+	megabytes := func(bytes int64) string { return fmt.Sprintf("%d MB", bytes>>20) }
+	return []string{megabytes(u.heap), megabytes(u.resident), strconv.FormatInt(u.goroutines, 10),
+		strconv.FormatInt(u.descriptors, 10), megabytes(u.disk)}
+}
+
+func (b *sizeBench) usage(ctx context.Context) (u usage, err error) {
+	if u.heap, err = b.api.heap(ctx); err != nil {
+		return u, err
 	}
 	routines, err := b.api.get(ctx, "/debug/pprof/goroutine?debug=1")
 	if err != nil {
-		return nil, err
+		return u, err
 	}
-	count := strings.TrimPrefix(strings.SplitN(string(routines), "\n", 2)[0], "goroutine profile: total ")
+	if _, err := fmt.Sscanf(string(routines), "goroutine profile: total %d", &u.goroutines); err != nil {
+		return u, fmt.Errorf("goroutines: %w", err)
+	}
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", b.pid))
-	if err != nil {
-		return nil, err
-	}
-	megabytes := func(bytes int64) string { return fmt.Sprintf("%d MB", bytes>>20) }
-	return []string{lastCycle(plan), megabytes(heap), megabytes(residentOf(b.pid)), count, strconv.Itoa(len(open)),
-		megabytes(diskUsage(b.state))}, nil
+	u.descriptors, u.resident, u.disk = int64(len(open)), residentOf(b.pid), diskUsage(b.state)
+	return u, err
 }
 
 // lastCycle is the time of the last plan, by sdiag.
