@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/processnode/registration"
 )
 
 // Shape is what a later start without flags uses from the last one: the nodes, and the
@@ -42,11 +44,11 @@ func (k *cluster) writeShape() error {
 	return k.state.writeJSON(fileShape, s)
 }
 
-// removeOldNodes deletes the nodes of an earlier start that do not exist any more.
-// Their pods are deleted with them.
+// removeOldNodes deletes the process nodes of an earlier start that do not exist any more.
+// Their pods are deleted with them. Nodes that somebody else has created stay.
 func (k *cluster) removeOldNodes(ctx context.Context, a *api) error {
 	var have metav1.PartialObjectMetadataList
-	if err := a.do(ctx, "GET", "/api/v1/nodes", "", nil, &have); err != nil {
+	if err := a.do(ctx, "GET", "/api/v1/nodes?labelSelector="+registration.LabelOwner, "", nil, &have); err != nil {
 		return err
 	}
 	want := map[string]bool{}

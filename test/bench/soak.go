@@ -9,15 +9,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// The suite "soak" lets jobs of one task run for as long as -duration, as many at a time
-// as the nodes have CPUs, and follows what the cluster's process uses. A job leaves the
-// queue a minute after its end (MinJobAge), so the queue is soon as long as it stays.
+// The suite "soak" submits jobs of one task at a constant rate for as long as -duration,
+// and follows what the cluster's process uses. A job leaves the queue a minute after its
+// end (MinJobAge), and the API server keeps events of watches for 75 seconds, so what the
+// process needs is constant after minutes.
 var soakMarks = marks{"<!-- soak: written by make bench-soak -->\n", "<!-- end of soak -->\n"}
 
 var soakDuration time.Duration
@@ -31,8 +31,8 @@ PartitionName=main Nodes=ALL Default=YES
 MinJobAge=60
 `
 
-// soakQueue is how many jobs wait at most: enough that no CPU is idle.
-const soakQueue = 64
+// soakRate is the number of jobs per second: few enough for a busy machine.
+const soakRate = 6
 
 // soakSample is what the process used at one time.
 type soakSample struct {
@@ -87,10 +87,17 @@ func (b *sizeBench) soak(ctx context.Context) ([]soakSample, error) {
 	var failure error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for loading.Err() == nil && failure == nil {
-			failure = b.refill(loading, &submitted)
+		defer stop()
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for failure == nil {
+			select {
+			case <-tick.C:
+				failure = b.submitSome(loading, &submitted)
+			case <-loading.Done():
+				return
+			}
 		}
-		stop()
 	})
 	var samples []soakSample
 	var err error
@@ -113,13 +120,9 @@ func (b *sizeBench) soak(ctx context.Context) ([]soakSample, error) {
 	return samples, errors.Join(err, failure)
 }
 
-// refill submits as many jobs as have left the queue of pending ones.
-func (b *sizeBench) refill(ctx context.Context, submitted *atomic.Int64) error {
-	out, err := b.output(ctx, "squeue", "-h", "-t", "PD", "-o", "%i")
-	if err != nil {
-		return err
-	}
-	for range soakQueue - len(strings.Fields(out)) {
+// submitSome submits the jobs of one second.
+func (b *sizeBench) submitSome(ctx context.Context, submitted *atomic.Int64) error {
+	for range soakRate {
 		code, err := b.api.do(ctx, http.MethodPost, batchJobsOf("root"), newBatchJob("soak", false, 200))
 		if err != nil {
 			return err

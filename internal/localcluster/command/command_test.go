@@ -119,6 +119,10 @@ func TestUpStatusDown(t *testing.T) {
 	if code, _ := request(t, dir, "POST", things, `{"metadata":{"name":"kept"}}`); code != http.StatusCreated {
 		t.Fatalf("create: %d", code)
 	}
+	const otherNode = "/api/v1/nodes/other"
+	if code, _ := request(t, dir, "POST", "/api/v1/nodes", `{"metadata":{"name":"other"}}`); code != http.StatusCreated {
+		t.Fatalf("create a node: %d", code)
+	}
 	for _, path := range []string{
 		"/apis/berth.hpc/v1alpha1/partitions/main", "/apis/queue.berth.hpc/v1alpha1/jobs",
 		"/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "/api/v1/nodes/n1",
@@ -147,8 +151,10 @@ func TestUpStatusDown(t *testing.T) {
 	}
 
 	up(t, dir)
-	if code, _ := request(t, dir, "GET", thing, ""); code != http.StatusOK {
-		t.Errorf("after down and up: %d", code)
+	for _, path := range []string{thing, otherNode} {
+		if code, _ := request(t, dir, "GET", path, ""); code != http.StatusOK {
+			t.Errorf("%s after down and up: %d", path, code)
+		}
 	}
 
 	kill(t, dir)

@@ -35,9 +35,9 @@ const (
 	defaultPods    = 110
 )
 
-// labelOwner is the label of Nodes with the id of the state directory of their process
+// LabelOwner is the label of Nodes with the id of the state directory of their process
 // nodes (Registrar.Owner), by which Nodes that are no longer needed are found.
-const labelOwner = "berth.hpc/process-node"
+const LabelOwner = "berth.hpc/process-node"
 
 // Node is the configuration of one process node.
 type Node struct {
@@ -96,7 +96,7 @@ func (n *Node) object(owner, hostIP string, port int32) *corev1.Node {
 		corev1.LabelArchStable: runtime.GOARCH,
 	}
 	maps.Copy(labels, n.Labels)
-	labels[labelOwner] = owner
+	labels[LabelOwner] = owner
 	notes := machineLoad()
 	maps.Copy(notes, n.Annotations)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: notes}}
@@ -206,7 +206,7 @@ func (r *Registrar) relabel(ctx context.Context, want *corev1.Node) (*corev1.Nod
 // RemoveOthers removes the Nodes of the owner that are not among those to keep.
 func (r *Registrar) RemoveOthers(ctx context.Context, keep map[string]*Node) error {
 	nodes := r.Client.CoreV1().Nodes()
-	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: labelOwner + "=" + r.Owner})
+	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: LabelOwner + "=" + r.Owner})
 	if err != nil {
 		return err
 	}
