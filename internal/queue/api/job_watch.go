@@ -18,7 +18,7 @@ import (
 )
 
 // Limits of watches. An open watch costs this process a position in the table's
-// history and the event that is being sent.
+// history and the part of an event that is being sent.
 const (
 	// A watch ends at an event between watchLifetime and one and a half times that: the
 	// client continues from its revision, and its permissions are checked again.
@@ -29,8 +29,10 @@ const (
 	restFactor       = 10
 	// markInterval is the longest time without an event.
 	markInterval = 30 * time.Second
-	// maxRowsPerEvent bounds one event.
+	// maxRowsPerEvent bounds one event, and maxPart the bytes of it that are encoded before
+	// those of the last part are written, except for the last row.
 	maxRowsPerEvent = 2000
+	maxPart         = 128 << 10
 )
 
 // watchJobs serves GET jobs?watch=true: events of type status.JobEvent, one a
@@ -111,7 +113,7 @@ func (x *jobWatch) send(ctx context.Context, c *table.Changes, mark bool) bool {
 		if !last {
 			revision = "" // a client that continued from here would miss the other rows
 		}
-		if !x.encodeInTurn(ctx, kind, revision, part, gone) || !x.stream.Write(x.buf.Bytes, last) {
+		if !x.sendEvent(ctx, &jobEvent{kind: kind, revision: revision, rows: part, gone: gone}, last) {
 			return false
 		}
 		if last {
@@ -124,30 +126,58 @@ func (x *jobWatch) send(ctx context.Context, c *table.Changes, mark bool) bool {
 	}
 }
 
-// encodeInTurn encodes an event while the caller holds the seat of a query. It
-// returns false if the caller gets none.
-func (x *jobWatch) encodeInTurn(ctx context.Context, kind, revision string, rows []*table.Row, gone []int64) bool {
-	release, err := x.api.limiter.AcquireSeat(ctx, x.caller, fairness.Query)
-	if err != nil {
-		return false
-	}
-	defer release()
-	x.encode(kind, revision, rows, gone)
-	return true
+// jobEvent is the rest of an event that is being sent.
+type jobEvent struct {
+	kind, revision string
+	begun          bool
+	rows           []*table.Row
+	gone           []int64
 }
 
-func (x *jobWatch) encode(kind, revision string, rows []*table.Row, gone []int64) {
-	b := append(x.buf.Bytes[:0], `{"type":"`...)
-	b = append(b, kind...)
-	b = append(b, `","revision":"`...)
-	b = append(b, revision...)
-	b = append(b, `","time":`...)
-	b = strconv.AppendInt(b, x.api.Now().Unix(), 10)
-	if len(rows) > 0 {
-		b = append(b, `,"items":`...)
-		b = x.api.Table.AppendJSON(b, rows, x.fields)
+// sendEvent sends an event in parts of about maxPart bytes: many clients that read slowly
+// must not take the memory of as many queues. It returns false if the watch must end.
+func (x *jobWatch) sendEvent(ctx context.Context, e *jobEvent, flush bool) bool {
+	for {
+		last, ok := x.encodeInTurn(ctx, e)
+		if !ok || !x.stream.Write(x.buf.Bytes, last && flush) {
+			return false
+		}
+		if last {
+			return true
+		}
 	}
-	for i, id := range gone {
+}
+
+// encodeInTurn encodes the next part of an event while the caller holds the seat of a
+// query. ok is false if the caller gets none.
+func (x *jobWatch) encodeInTurn(ctx context.Context, e *jobEvent) (last, ok bool) {
+	release, err := x.api.limiter.AcquireSeat(ctx, x.caller, fairness.Query)
+	if err != nil {
+		return false, false
+	}
+	defer release()
+	x.buf.Bytes, last = x.appendPart(x.buf.Bytes[:0], e)
+	return last, true
+}
+
+// appendPart appends the next part of the event, and removes it from e. last is true if
+// that was the rest.
+func (x *jobWatch) appendPart(b []byte, e *jobEvent) (out []byte, last bool) {
+	if e.begun {
+		b = append(b, ',')
+	} else {
+		e.begun = true
+		b = x.appendHead(b, e)
+	}
+	if len(e.rows) > 0 {
+		var n int
+		b, n = x.api.Table.AppendRows(b, e.rows, x.fields, maxPart)
+		if e.rows = e.rows[n:]; len(e.rows) > 0 {
+			return b, false
+		}
+		b = append(b, ']')
+	}
+	for i, id := range e.gone {
 		separator := `,`
 		if i == 0 {
 			separator = `,"gone":[`
@@ -155,8 +185,22 @@ func (x *jobWatch) encode(kind, revision string, rows []*table.Row, gone []int64
 		b = append(b, separator...)
 		b = strconv.AppendInt(b, id, 10)
 	}
-	if len(gone) > 0 {
+	if len(e.gone) > 0 {
 		b = append(b, ']')
 	}
-	x.buf.Bytes = append(b, '}', '\n')
+	return append(b, '}', '\n'), true
+}
+
+// appendHead appends the event up to its first row.
+func (x *jobWatch) appendHead(b []byte, e *jobEvent) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, e.kind...)
+	b = append(b, `","revision":"`...)
+	b = append(b, e.revision...)
+	b = append(b, `","time":`...)
+	b = strconv.AppendInt(b, x.api.Now().Unix(), 10)
+	if len(e.rows) > 0 {
+		b = append(b, `,"items":[`...)
+	}
+	return b
 }

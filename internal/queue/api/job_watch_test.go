@@ -96,6 +96,36 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchOfALongQueue: a long queue is a few events of complete rows, however many parts
+// they are encoded in, and only the last one has a revision.
+func TestWatchOfALongQueue(t *testing.T) {
+	s := newServer(t)
+	const jobs = 2500
+	for id := range int64(jobs) {
+		fake.Feed(s.Cluster, fake.Job(id+1, "anna", fake.InState("")))
+	}
+	for _, query := range []string{"", "fields=id"} {
+		_, event := s.watch(t, "anna", query)
+		next := int64(1)
+		for _, want := range []struct {
+			kind string
+			rows int
+			last bool
+		}{{status.EventSync, 2000, false}, {status.EventMore, 500, true}} {
+			e := event()
+			if e == nil || e.Type != want.kind || len(e.Items) != want.rows || (e.Revision != "") != want.last {
+				t.Fatalf("%q: %+v, want %+v", query, e, want)
+			}
+			for _, id := range eventIDs(e) {
+				if id != next {
+					t.Fatalf("%q: job %d in the place of job %d", query, id, next)
+				}
+				next++
+			}
+		}
+	}
+}
+
 // TestWatchFlood: a user has a limited number of watches, and other users can still
 // watch.
 func TestWatchFlood(t *testing.T) {

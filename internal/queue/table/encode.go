@@ -2,6 +2,7 @@ package table
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,10 +70,21 @@ func (p *Projection) Plans() bool {
 
 // AppendJSON appends the rows as a JSON array, merged with the newest plan.
 func (t *Table) AppendJSON(b []byte, rows []*Row, p *Projection) []byte {
-	b = append(b, '[')
+	b, _ = t.AppendRows(append(b, '['), rows, p, math.MaxInt)
+	return append(b, ']')
+}
+
+// AppendRows appends rows as the elements of a JSON array, merged with the newest plan,
+// until they take most bytes. n is the number of rows it has appended, at least one if there
+// are any.
+func (t *Table) AppendRows(b []byte, rows []*Row, p *Projection, most int) (out []byte, n int) {
+	start := len(b)
 	var scratch status.Job
 	nodes := p == nil || slices.ContainsFunc(p.fields, func(f field) bool { return f.Name == "plannedNodes" })
 	for i, r := range rows {
+		if len(b)-start >= most {
+			return b, i
+		}
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -88,7 +100,7 @@ func (t *Table) AppendJSON(b []byte, rows []*Row, p *Projection) []byte {
 		b = appendFields(b, j, plannedFields)
 		b = append(b, '}')
 	}
-	return append(b, ']')
+	return b, len(rows)
 }
 
 // Merged returns the row's job with the newest plan merged in.

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -66,8 +67,14 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	setDetails(j, b)
 	setFiles(j, b)
 	setOutcome(j, b)
-	r.fixed = appendFields([]byte{'{'}, j, fixedFields)
+	r.fixed = encodeFixed(j)
 	return r
+}
+
+// encodeFixed returns what Row.fixed has of a job, in no more memory than its text needs.
+func encodeFixed(j *status.Job) []byte {
+	var buf [2048]byte
+	return bytes.Clone(appendFields(append(buf[:0], '{'), j, fixedFields))
 }
 
 // parts returns the partitions of the row's job.
