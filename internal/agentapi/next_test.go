@@ -31,7 +31,7 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 		r     wire.Report
 		want  bool
 	}{
-		"nobody waits": {},
+		"no job waits": {},
 		"one waits":    {waits: waiting(), want: true},
 		"in one of its partitions": {waits: waiting(func(b *v1alpha1.BatchJob) {
 			b.Spec.Partition, b.Spec.Job.Partitions = "a", []string{"a", "main"}
@@ -52,7 +52,7 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 		"a heterogeneous one":    {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Het = &job.Het{Size: 2} })},
 		"several nodes":          {waits: waiting(), nodes: 2},
 		"out of memory":          {waits: waiting(), r: wire.Report{OutOfMemory: true}},
-		"told to stop":           {waits: waiting(), r: wire.Report{Stopped: true}},
+		"after SIGTERM":          {waits: waiting(), r: wire.Report{Stopped: true}},
 		"it did not start":       {waits: waiting(), r: wire.Report{Kind: wire.ReportFailed}},
 		"the partition's choice": {waits: waiting(), part: v1alpha1.PartitionSpec{PodPerJob: true}},
 	} {
@@ -85,7 +85,7 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 				t.Fatalf("%d %s", code, text)
 			}
 			if over, _ := h.Job(7); a.Next != tt.want || (over.Status.Pods != nil) != tt.want {
-				t.Errorf("the agent is told %v, the pods left: %+v", a.Next, over.Status.Pods)
+				t.Errorf("the agent got %v, the pods left: %+v", a.Next, over.Status.Pods)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// A plan in which the place of an agent was free, and that uses it for no job, lets
+// A plan in which the place of an agent was free, and that uses it for no job, makes
 // the agent exit. An older plan does not.
 func TestReleaseUnused(t *testing.T) {
 	now := time.Unix(1000, 0)

@@ -110,7 +110,7 @@ func (l *live) kill() {
 	_ = l.scheduler.Wait()
 }
 
-// as is a client with somebody's identity; "" is the administrator's.
+// as is a client with the identity of that user; "" is the administrator's.
 func (l *live) as(t *testing.T, name string, groups ...string) client.Client {
 	t.Helper()
 	cfg := rest.CopyConfig(l.config)

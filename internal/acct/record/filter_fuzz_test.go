@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// FuzzFilter reads ids of sacct -j and wants them to take memory in proportion
-// to their length, and to name the job that they begin with.
+// FuzzFilter reads ids of sacct -j, which must take memory in proportion
+// to their length and name the job that they begin with.
 func FuzzFilter(f *testing.F) {
 	for _, text := range []string{"12", "12_[1-3,5]", "12_*", "12+1", "12_[0-3999999],13.batch", "007_1-5:2"} {
 		f.Add(text)

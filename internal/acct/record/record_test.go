@@ -20,7 +20,7 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start *metav1.MicroTime
-		asked int32
+		limit int32
 		row   int32
 		state string
 		want  int32
@@ -28,11 +28,11 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 		{"cancelled before", nil, 0, job.Unlimited, "CANCELLED", 0},
 		{"pending", nil, 0, job.Unlimited, "PENDING", job.Unlimited},
 		{"started", &started, 0, job.Unlimited, "CANCELLED", job.Unlimited},
-		{"asked for no limit", nil, job.Unlimited, job.Unlimited, "CANCELLED", job.Unlimited},
+		{"without a limit", nil, job.Unlimited, job.Unlimited, "CANCELLED", job.Unlimited},
 		{"the partition's default", nil, 0, 5, "CANCELLED", 5},
 	} {
 		b := &v1alpha1.BatchJob{}
-		b.Spec.Job.Time.Limit, b.Status.State, b.Status.StartTime = c.asked, c.state, c.start
+		b.Spec.Job.Time.Limit, b.Status.State, b.Status.StartTime = c.limit, c.state, c.start
 		list := OfJob(b, &status.Job{ID: 1, State: c.state, TimeLimit: c.row}, Cluster{Name: "ref"})
 		if have := list[len(list)-1].TimeLimit; have != c.want {
 			t.Errorf("%s: %d, want %d", c.name, have, c.want)

@@ -432,14 +432,14 @@ func TestUnknownUsersAreNamed(t *testing.T) {
 	if !slices.Equal(users, []string{"nosuch", "77"}) || !slices.Equal(groups, []string{"78"}) {
 		t.Errorf("%q %q", users, groups)
 	}
-	for asked, want := range map[string]string{"": "", "normal": "", "high": "", "nosuch": "nosuch"} {
+	for name, want := range map[string]string{"": "", "normal": "", "high": "", "nosuch": "nosuch"} {
 		h.Cluster.QOS.Apply(&v1alpha1.QOS{ObjectMeta: metav1.ObjectMeta{Name: "high"}})
 		var names []string
-		if asked != "" {
-			names = []string{"normal", asked}
+		if name != "" {
+			names = []string{"normal", name}
 		}
 		if bad, all := h.unknownQOS(names); bad != want || bad != "" && !slices.Equal(all, []string{"high", "normal"}) {
-			t.Errorf("%s: %q of %q", asked, bad, all)
+			t.Errorf("%s: %q of %q", name, bad, all)
 		}
 	}
 }

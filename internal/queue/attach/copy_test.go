@@ -9,14 +9,14 @@ import (
 	"testing/iotest"
 )
 
-// sizes records how much each read asked for.
+// sizes records the size of the buffer of each read.
 type sizes struct {
 	from  io.Reader
-	asked []int
+	sizes []int
 }
 
 func (s *sizes) Read(b []byte) (int, error) {
-	s.asked = append(s.asked, len(b))
+	s.sizes = append(s.sizes, len(b))
 	return s.from.Read(b)
 }
 
@@ -49,12 +49,12 @@ func TestCopyStreamHoldsALargeBufferOnlyForMuchData(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []int{idleBuffer, idleBuffer, bulkBuffer, bulkBuffer, idleBuffer, idleBuffer}
-	if len(src.asked) != len(want) {
-		t.Fatalf("reads of %v bytes, want %v", src.asked, want)
+	if len(src.sizes) != len(want) {
+		t.Fatalf("reads of %v bytes, want %v", src.sizes, want)
 	}
 	for i := range want {
-		if src.asked[i] != want[i] {
-			t.Fatalf("reads of %v bytes, want %v", src.asked, want)
+		if src.sizes[i] != want[i] {
+			t.Fatalf("reads of %v bytes, want %v", src.sizes, want)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestJobsAreCancelledBeforeTheirObjects(t *testing.T) {
 }
 
 // A job that is requeued after its cancellation stays in the queue, for the next leader
-// as well, until somebody cancels it again.
+// as well, until it is cancelled again.
 func TestRequeueAfterACancellationCounts(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	x := leader(t, c, pendingJob(1))

@@ -21,7 +21,7 @@ func TestEveryParameterHasARow(t *testing.T) {
 				t.Errorf("the table of fields has the parameter %s, which does not exist", key)
 			}
 			if s.states == pendingOnly && f.While != authz.Waiting {
-				t.Errorf("%s: the table of fields says that it may change in every state", key)
+				t.Errorf("%s: it may change in every state according to the table of fields", key)
 			}
 		}
 	}

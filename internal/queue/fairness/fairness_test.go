@@ -83,7 +83,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// TestEnterEndsWithItsContext: a client that goes away waits no longer.
+// TestEnterEndsWithItsContext: the wait ends when the client disconnects.
 func TestEnterEndsWithItsContext(t *testing.T) {
 	l := fairness.NewLimiter(0)
 	if _, err := l.Enter(t.Context(), anna, fairness.Search); err != nil {

@@ -116,8 +116,7 @@ func TestAuthorityChanges(t *testing.T) {
 	}
 }
 
-// TestNotReady: without a configuration nobody is authenticated, until there is
-// one.
+// TestNotReady: no client is authenticated until there is a configuration.
 func TestNotReady(t *testing.T) {
 	s := newSetup(t)
 	if err := s.cluster.Client.Delete(t.Context(), s.authority.ConfigMap()); err != nil {

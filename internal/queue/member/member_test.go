@@ -46,7 +46,7 @@ func TestPlaceOfAPod(t *testing.T) {
 }
 
 // TestPodsThatAreNotNodesOfAJob: a pod whose labels, annotations or owner do not agree has no
-// place, so that nobody can pose as a node of another job.
+// place, so that a user cannot pose as a node of another job.
 func TestPodsThatAreNotNodesOfAJob(t *testing.T) {
 	owner := func(change func(*metav1.OwnerReference)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { change(&p.OwnerReferences[0]) }

@@ -192,8 +192,8 @@ func TestMalformedOperations(t *testing.T) {
 	}
 }
 
-// TestTooLargeForThePartition: an update says other words than a submission for a
-// job that is too large for its partition.
+// TestTooLargeForThePartition: the error of an update is another one than that of a
+// submission if the job is too large for its partition.
 func TestTooLargeForThePartition(t *testing.T) {
 	c := newCluster(t)
 	c.add(t, 1, "anna", nil)

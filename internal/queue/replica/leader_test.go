@@ -105,7 +105,7 @@ func filled(t *testing.T) control.Planned {
 	return p
 }
 
-// TestEveryFieldOfAPlanArrives: a reader gets all of what the plan says about a job, and
+// TestEveryFieldOfAPlanArrives: a reader gets all of what the plan has about a job, and
 // each change of it.
 func TestEveryFieldOfAPlanArrives(t *testing.T) {
 	p := filled(t)
@@ -231,11 +231,11 @@ func TestPlanIsRequestedWhenItIsOld(t *testing.T) {
 		Plan: func() (map[int64]control.Planned, uint64) { return plan, serial },
 	}
 	var mu sync.Mutex
-	var asked []url.Values
+	var queries []url.Values
 	now := time.Unix(1000, 0)
 	reader := newReader(serve(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		asked = append(asked, r.URL.Query())
+		queries = append(queries, r.URL.Query())
 		mu.Unlock()
 		feed.ServeHTTP(w, r)
 	}), &now)
@@ -244,8 +244,8 @@ func TestPlanIsRequestedWhenItIsOld(t *testing.T) {
 		reader.CatchUp(t.Context())
 		mu.Lock()
 		defer mu.Unlock()
-		if q := asked[len(asked)-1]; q.Get("plan") != want || want != "" && q.Get("serial") == "" {
-			t.Errorf("request %d: %v", len(asked), q)
+		if q := queries[len(queries)-1]; q.Get("plan") != want || want != "" && q.Get("serial") == "" {
+			t.Errorf("request %d: %v", len(queries), q)
 		}
 	}
 	catchUp("yes")
@@ -263,7 +263,7 @@ func TestPlanIsRequestedWhenItIsOld(t *testing.T) {
 	if _, ok := reader.Planned(1); ok {
 		t.Error("job 1 is still in the plan")
 	}
-	if last := asked[len(asked)-1]; last.Get("epoch") == "" || last.Get("serial") != "1" {
+	if last := queries[len(queries)-1]; last.Get("epoch") == "" || last.Get("serial") != "1" {
 		t.Errorf("the whole plan is requested again: %v", last)
 	}
 }

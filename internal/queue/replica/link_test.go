@@ -164,7 +164,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// TestForwardWithoutALeader: the caller gets a Status that says when to try again.
+// TestForwardWithoutALeader: the caller gets a Status with the time after which to retry.
 func TestForwardWithoutALeader(t *testing.T) {
 	now := time.Unix(1000, 0)
 	closed := httptest.NewTLSServer(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// onNodes returns a change that lets a job run on the nodes n1 and n2 in its first attempt.
+// onNodes makes a job run on the nodes n1 and n2 in its first attempt.
 func onNodes(b *v1alpha1.BatchJob) {
 	fake.InState(v1alpha1.StateRunning)(b)
 	b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2}, {Name: "n2", CPUs: 2}}}

@@ -19,9 +19,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// TestNoPodIsLostWhenTheSchedulerIsKilled runs single pods that nobody submitted while
+// TestNoPodIsLostWhenTheSchedulerIsKilled runs single pods that were not submitted as jobs while
 // the scheduler process is repeatedly killed with SIGKILL: a pod is placed and bound
-// before its job's object says so.
+// before its job's object has that status.
 func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	ctx, x := startExternal(t)
 	s, c := x.scheduler("scheduler"), x.client

@@ -28,10 +28,10 @@ func TestPreempt(t *testing.T) {
 		{"one will do", job(1, 2), []int64{2, 3, 1}, []int64{2}},
 		{"a whole node", job(1, 4), []int64{1, 2, 3}, []int64{1}},
 		{"both on it", job(1, 4), []int64{2, 3}, []int64{2, 3}},
-		{"who is not needed stays", job(1, 4), []int64{2, 1, 3}, []int64{1}},
+		{"a job that is not needed keeps running", job(1, 4), []int64{2, 1, 3}, []int64{1}},
 		{"not enough", job(2, 4), []int64{2, 3}, nil},
-		{"everybody", job(2, 4), []int64{3, 2, 1}, []int64{3, 2, 1}},
-		{"nobody may go", job(1, 1), nil, nil},
+		{"all of them", job(2, 4), []int64{3, 2, 1}, []int64{3, 2, 1}},
+		{"no candidates", job(1, 1), nil, nil},
 	} {
 		if got := s.Victims(tt.job, tt.candidates); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
@@ -79,7 +79,7 @@ func TestVictimsAreNoMoreThanNeeded(t *testing.T) {
 		}
 		for i, v := range victims {
 			if s.newTrial(j).plan(slices.Delete(slices.Clone(victims), i, i+1)) {
-				t.Fatalf("%d of %v goes for nothing", v, victims)
+				t.Fatalf("%d of %v is preempted without need", v, victims)
 			}
 		}
 	})

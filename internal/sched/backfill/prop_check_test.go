@@ -165,7 +165,7 @@ func checkReservations(t *rapid.T, s *Snapshot, j Job, d Decision) {
 			parts++
 		}
 		if j.Contiguous && len(j.ConstraintCounts) == 0 && j.Segment == 0 && i > 0 && a.Node != d.Nodes[i-1].Node+1 {
-			t.Fatalf("job %d wants neighbours and got %+v", j.ID, d.Nodes)
+			t.Fatalf("job %d requests contiguous nodes and got %+v", j.ID, d.Nodes)
 		}
 	}
 	inBlock := map[string]int{}
@@ -174,7 +174,7 @@ func checkReservations(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	}
 	for block, n := range inBlock {
 		if j.Segment > 0 && len(j.ConstraintCounts) == 0 && (n%j.Segment != 0 || j.SegmentLayout == SegmentsSpread && n > j.Segment) {
-			t.Fatalf("job %d wants segments of %d nodes (%d) and got %d nodes of block %q", j.ID, j.Segment, j.SegmentLayout, n, block)
+			t.Fatalf("job %d requests segments of %d nodes (%d) and got %d nodes of block %q", j.ID, j.Segment, j.SegmentLayout, n, block)
 		}
 	}
 	if len(j.ConstraintCounts) > 0 && parts < j.ConstraintCounts[0].Count {
@@ -200,7 +200,7 @@ func checkGroups(t *rapid.T, s *Snapshot, p Plan) {
 	}
 }
 
-// checkGang fails if a decision gives a job less than it asked for.
+// checkGang fails if a decision gives a job less than it requested.
 func checkGang(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	if d.Nodes == nil {
 		return
@@ -217,6 +217,6 @@ func checkGang(t *rapid.T, s *Snapshot, j Job, d Decision) {
 		tasks += a.Tasks
 	}
 	if len(d.Nodes) < j.MinNodes || (j.MaxNodes > 0 && len(d.Nodes) > j.MaxNodes) || tasks != j.tasksWanted(len(d.Nodes)) {
-		t.Fatalf("job %d got %d nodes and %d tasks, asked %+v", j.ID, len(d.Nodes), tasks, j)
+		t.Fatalf("job %d got %d nodes and %d tasks, requested %+v", j.ID, len(d.Nodes), tasks, j)
 	}
 }

@@ -58,7 +58,7 @@ func TestPlanNeverOvercommitsNorSplitsAGang(t *testing.T) {
 			checkGroups(t, s, p)
 			checkKept(t, s, start(s, p))
 			checkHeld(t, s)
-			if rapid.IntRange(0, 9).Draw(t, "failure") == 0 { // a node goes, and its jobs with it
+			if rapid.IntRange(0, 9).Draw(t, "failure") == 0 { // a node fails, and its jobs with it
 				i := rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "failed")
 				s.Nodes[i].Unavailable = !s.Nodes[i].Unavailable
 				s.Running = slices.DeleteFunc(s.Running, func(r Running) bool {
@@ -98,10 +98,10 @@ func TestSharedBoundsDoNotChangeThePlan(t *testing.T) {
 		}
 		s.Policy.PlanAll = rapid.Bool().Draw(t, "all")
 		start(s, s.Plan())
-		learning := counted(s.Plan())
+		shared := counted(s.Plan())
 		s.Policy.noDominance = true
-		if plain := s.Plan(); !reflect.DeepEqual(learning, plain) {
-			t.Fatalf("with what was learned:\n%+v\nwithout:\n%+v", learning, plain)
+		if plain := s.Plan(); !reflect.DeepEqual(shared, plain) {
+			t.Fatalf("with shared bounds:\n%+v\nwithout:\n%+v", shared, plain)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func deepCopy(s *Snapshot) *Snapshot {
 }
 
 // A job of lower priority does not change the plan of the jobs ahead of it.
-func TestLowerPriorityDelaysNobody(t *testing.T) {
+func TestLowerPriorityDelaysNoJobAhead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		start(s, s.Plan())
@@ -143,16 +143,16 @@ func TestLowerPriorityDelaysNobody(t *testing.T) {
 func TestHeadStartsNoLaterThanItsReservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
-		promise := map[int64]int64{}
+		reserved := map[int64]int64{}
 		for step := 0; len(s.Pending) > 0 && step < 200; step++ {
 			p := counted(s.Plan())
 			if i := slices.IndexFunc(p.Decisions, func(d Decision) bool { return d.Start > 0 || d.StartNow }); i >= 0 {
 				d := p.Decisions[i]
 				if d.Reason != ReasonBeginTime {
-					if told, ok := promise[d.ID]; ok && d.Start > told {
-						t.Fatalf("job %d was promised %d and is now planned for %d", d.ID, told, d.Start)
+					if first, ok := reserved[d.ID]; ok && d.Start > first {
+						t.Fatalf("job %d had a reservation at %d and is now planned for %d", d.ID, first, d.Start)
 					}
-					promise[d.ID] = d.Start
+					reserved[d.ID] = d.Start
 				}
 			}
 			if start(s, p) == 0 && len(s.Running) == 0 && !slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Start > s.Now }) {

@@ -214,7 +214,7 @@ func TestCorrespondingTasks(t *testing.T) {
 	}
 }
 
-// TestSingletons: of the jobs of a user with one name, the one with the lowest number goes
+// TestSingletons: of the jobs of a user with one name, the one with the lowest ID runs
 // first, and the tasks of one array together.
 func TestSingletons(t *testing.T) {
 	single := func(id int64, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
@@ -280,7 +280,7 @@ func TestIndexFollowsChanges(t *testing.T) {
 		fresh := NewIndex(slices.SortedFunc(maps.Values(byID), func(a, b *v1alpha1.BatchJob) int { return int(a.Spec.JobID - b.Spec.JobID) }), byID, 0)
 		for _, q := range questions {
 			if got, want := x.Reason(q), fresh.Reason(q); got != want {
-				t.Fatalf("%+v: %q, a new index says %q", q.Spec.Job.Dependencies.Items, got, want)
+				t.Fatalf("%+v: %q, a new index has %q", q.Spec.Job.Dependencies.Items, got, want)
 			}
 		}
 		for id := range int64(5) {

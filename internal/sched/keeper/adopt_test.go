@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// lone is a pod and the job that represents it, as in the API server.
-func (w *world) lone(pod string, id int64, node string) (*corev1.Pod, *v1alpha1.BatchJob) {
+// singlePod is a pod and the job that represents it, as in the API server.
+func (w *world) singlePod(pod string, id int64, node string) (*corev1.Pod, *v1alpha1.BatchJob) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: pod}, Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName, NodeName: node}}
 	fake.Feed(w.Cluster, p)
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + pod, UID: types.UID("w-" + pod)}, Spec: v1alpha1.BatchJobSpec{
@@ -39,12 +39,12 @@ func (w *world) stored(b *v1alpha1.BatchJob) v1alpha1.BatchJobStatus {
 	return n.Status
 }
 
-// A single pod is placed and runs before its object says so, which it does in
-// the end.
+// A single pod is placed and runs before its object has that status, which is
+// written in the end.
 func TestStatusOfASinglePodIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		p, b := w.lone("p", 5, "")
+		p, b := w.singlePod("p", 5, "")
 		time.Sleep(time.Second)
 		synctest.Wait()
 		known, _ := w.Job(5)
@@ -73,7 +73,7 @@ func TestBoundPodOfAnEarlierProcessIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for i, pod := range []string{"p", "q"} {
-			_, b := w.lone(pod, int64(5+i), "n2")
+			_, b := w.singlePod(pod, int64(5+i), "n2")
 			time.Sleep(time.Second)
 			synctest.Wait()
 			known, _ := w.Job(b.Spec.JobID)

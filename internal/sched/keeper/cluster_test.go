@@ -255,7 +255,7 @@ func (w *world) do(s step) {
 	}
 }
 
-// settle lets everybody act until nothing is left to do.
+// settle runs the cluster until nothing is left to do.
 func (w *world) settle() {
 	for range 3 {
 		time.Sleep(time.Second)
@@ -314,7 +314,7 @@ func (w *world) accounted() string {
 	return strings.Join(wrong, "; ")
 }
 
-// play does the steps, then brings the nodes back and lets every job end.
+// play does the steps, then brings the nodes back and waits until every job has ended.
 func (w *world) play(steps []step) string {
 	w.settle()
 	for _, s := range steps {

@@ -34,7 +34,7 @@ func TestDeferredStatusesDoNotOccupyTheWorkers(t *testing.T) {
 		jobs := make([]*v1alpha1.BatchJob, len(pods))
 		for i, name := range pods {
 			var p *corev1.Pod
-			p, jobs[i] = w.lone(name, int64(10+i), "")
+			p, jobs[i] = w.singlePod(name, int64(10+i), "")
 			time.Sleep(time.Second)
 			synctest.Wait()
 			known, _ := w.Job(int64(10 + i))
@@ -42,18 +42,18 @@ func TestDeferredStatusesDoNotOccupyTheWorkers(t *testing.T) {
 			p.Spec.NodeName, p.Status.Phase = known.Status.Allocation.Nodes[0].Name, corev1.PodRunning
 			fake.Feed(w.Cluster, p)
 		}
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		b, _ := w.Job(1)
 		if b.Status.State != v1alpha1.StateRunning {
 			t.Fatalf("job 1 is %q", b.Status.State)
 		}
 		w.update(b, func(s *v1alpha1.BatchJobSpec) { s.Cancel = &v1alpha1.CancelRequest{By: "a"} })
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		if b, _ = w.Job(1); b.Status.State != v1alpha1.StateCancelled && b.Status.State != v1alpha1.StateCompleting {
 			t.Errorf("job 1 is %q a minute after it was cancelled", b.Status.State)
 		}
 		close(recovered)
-		w.pass(time.Minute)
+		w.advance(time.Minute)
 		for _, b := range jobs {
 			if s := w.stored(b); s.State != v1alpha1.StateRunning {
 				t.Errorf("job %d is stored as %q", b.Spec.JobID, s.State)

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// pass lets d go by, in steps after each of which everybody has acted.
-func (w *world) pass(d time.Duration) {
+// advance moves the clock on by d, in steps after each of which the cluster is idle.
+func (w *world) advance(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -58,14 +58,14 @@ func TestFinalJobStaysWhileADependencyNamesIt(t *testing.T) {
 			b, _ := w.Job(id + 1)
 			w.finish(b, 1)
 		}
-		w.pass(20 * time.Minute)
+		w.advance(20 * time.Minute)
 		known(false, true, true)
 		waiting, _ = w.Job(3)
 		if !waiting.AwaitsStart() {
 			t.Fatalf("job 3 is %q after the failure of job 2", waiting.Status.State)
 		}
 		w.update(waiting, after())
-		w.pass(5 * time.Minute)
+		w.advance(5 * time.Minute)
 		known(false, false, true)
 	})
 }

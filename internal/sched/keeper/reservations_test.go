@@ -47,7 +47,8 @@ func TestNextStartOfReservations(t *testing.T) {
 }
 
 // A job that waits for a reservation which has ended or was deleted is held and no
-// longer requests it. It is not held if the reservation says so.
+// longer requests it. It is not held if the reservation has the flag
+// NO_HOLD_JOBS_AFTER_END.
 func TestJobsOfDeletedReservationsAreHeld(t *testing.T) {
 	now := time.Now()
 	c := fake.Cluster(interceptor.Funcs{})

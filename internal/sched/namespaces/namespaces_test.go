@@ -114,7 +114,7 @@ func TestNamespaceOfAUser(t *testing.T) {
 }
 
 // TestIdentitiesAreReplaced: an identity that a User no longer has loses its rights, and
-// subjects that somebody added are removed.
+// subjects that were added by hand are removed.
 func TestIdentitiesAreReplaced(t *testing.T) {
 	c, _ := newController(interceptor.Funcs{})
 	c.cluster.Users.Apply(user("anna", "old", "same"))
@@ -144,7 +144,7 @@ func TestNamespacesOfOthers(t *testing.T) {
 	}{
 		"of the system":   {namespace("kube-system", nil), false},
 		"of another user": {namespace("user-anna", map[string]string{wire.LabelNamespace: "anna"}), false},
-		"of nobody":       {namespace("plain", map[string]string{wire.LabelNamespace: ""}), false},
+		"of no user":      {namespace("plain", map[string]string{wire.LabelNamespace: ""}), false},
 		"marked":          {namespace("special", mine), true},
 	} {
 		c, log := newController(interceptor.Funcs{}, tt.namespace)

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
@@ -268,7 +269,7 @@ func TestChangesThatNeedANewPlan(t *testing.T) {
 	}
 }
 
-func TestFeasibleKnowsTheNewestNodes(t *testing.T) {
+func TestFeasibleUsesTheNewestNodes(t *testing.T) {
 	b := newBench(t)
 	ask := &v1alpha1.BatchJob{
 		Spec: v1alpha1.BatchJobSpec{JobID: 9, Partition: "debug", Job: job.Job{Shape: job.Shape{CPUsPerTask: 6}}},
@@ -305,18 +306,11 @@ func TestQueriesWhilePlanning(t *testing.T) {
 		b.submit(id+1, 1)
 	}
 	wg.Wait()
-	deadline := time.Now().Add(time.Minute)
-	started := func(id int64) bool {
-		o, _ := b.cluster.Job(id)
-		return o.Status.State == v1alpha1.StateConfiguring
-	}
 	for id := int64(1); id <= jobs; id++ {
-		for !started(id) {
-			if time.Now().After(deadline) {
-				t.Fatalf("job %d has not been started", id)
-			}
-			time.Sleep(time.Millisecond)
-		}
+		eventually.Holds(t, fmt.Sprintf("job %d has started", id), func() bool {
+			o, _ := b.cluster.Job(id)
+			return o.Status.State == v1alpha1.StateConfiguring
+		})
 		b.end(id)
 	}
 }

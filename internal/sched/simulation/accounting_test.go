@@ -15,7 +15,7 @@ import (
 // openDatabase gives the simulation an accounting database.
 func (s *simulation) openDatabase() { s.database = filepath.Join(s.t.TempDir(), "acct.db") }
 
-// record lets the process write the records of jobs into the database.
+// record writes the records of jobs into the database, as the process.
 func (p *process) record() {
 	if p.sim.database == "" {
 		return

@@ -81,7 +81,7 @@ func (p *process) send(r *request) {
 	p.sim.wakeUp()
 }
 
-// loseLease lets the leader lose its lease. It goes on for a while, even when another
+// loseLease takes the lease from the leader. The leader continues for a while, even when another
 // process leads, or it is stopped until then.
 func (s *simulation) loseLease() bool {
 	p := s.leader

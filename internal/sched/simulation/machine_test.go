@@ -459,7 +459,7 @@ func (m *machine) lostNodes() []string {
 	return all
 }
 
-// restore lets a node respond again. Its kubelet first ends what has no pod any more.
+// restore makes a node respond again. Its kubelet first ends what has no pod any more.
 func (m *machine) restore(name string) {
 	delete(m.lost, name)
 	for _, x := range m.sim.truth.parts() {

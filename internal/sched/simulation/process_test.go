@@ -202,7 +202,7 @@ func set(o, stored client.Object) {
 		stored.(*v1alpha1.BatchJob).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *v1alpha1.Reservation:
 		stored.(*v1alpha1.Reservation).DeepCopyInto(to) //nolint:forcetypeassert // the same key
-	case *jobset.JobSet, *podgroup.PodGroup: // nobody reads them
+	case *jobset.JobSet, *podgroup.PodGroup: // they are not read
 	default:
 		panic(fmt.Sprintf("the simulation does not return a %T", o))
 	}

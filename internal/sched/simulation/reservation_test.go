@@ -86,7 +86,7 @@ func (t *truth) checkReservations(b *v1alpha1.BatchJob) {
 	}
 }
 
-// reserve lets an administrator reserve a node that no other reservation has.
+// reserve reserves a node that no other reservation has, as the administrator.
 func (u *users) reserve() {
 	s := u.sim
 	free := map[string]bool{}
@@ -122,7 +122,7 @@ func (u *users) reserve() {
 	s.record("reserve " + r.Name + " " + name)
 }
 
-// deleteReservations lets the administrator delete all reservations.
+// deleteReservations deletes all reservations, as the administrator.
 func (u *users) deleteReservations() {
 	for _, o := range slices.Clone(u.sim.api.list(kindReservation)) {
 		_ = u.sim.api.delete(keyOf(o), client.DeleteOptions{})

@@ -111,7 +111,7 @@ func pick[T any](r *rand.Rand, from []T) (one T, ok bool) {
 	return from[r.IntN(len(from))], true
 }
 
-// run lets users and faults happen, then lets every job end, and returns what is wrong.
+// run simulates users and faults, then waits until every job has ended, and returns what is wrong.
 func (s *simulation) run() {
 	s.leader = s.start()
 	s.nextUser, s.nextFault = time.Now(), time.Now().Add(s.between(0, time.Minute))
@@ -155,7 +155,7 @@ func (s *simulation) settle() {
 	}
 }
 
-// step lets one thing happen, or time pass. active: users and faults act, too.
+// step makes one thing happen, or time pass. active: users and faults act, too.
 func (s *simulation) step(active bool) {
 	synctest.Wait()
 	s.endFormer()
@@ -266,7 +266,7 @@ func (s *simulation) processChoices(p *process) (all []choice) {
 // errLost is the error of a request whose answer was lost.
 var errLost = errors.New("http2: client connection lost")
 
-// answer performs a request and answers it, or lets it fail before or after.
+// answer performs a request and answers it, or makes it fail before or after.
 func (s *simulation) answer(r *request) {
 	r.process.take(r)
 	if s.random.IntN(1000) < s.answers {
@@ -279,7 +279,7 @@ func (s *simulation) answer(r *request) {
 		err, _ := pick(s.random, errs)
 		if s.chance(2) {
 			s.truth.performed(r)
-			_, _ = r.perform() // it happens, and nobody learns how
+			_, _ = r.perform() // it is done, and the client does not get the result
 			s.record("... and the answer is lost")
 		} else {
 			s.record("... fails")
@@ -292,7 +292,7 @@ func (s *simulation) answer(r *request) {
 	r.answer <- answer{o, err}
 }
 
-// fault lets one fault happen.
+// fault makes one fault happen.
 func (s *simulation) fault() {
 	s.faults--
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))

@@ -107,7 +107,7 @@ func (t *truth) scriptStarted(k runKey, b *v1alpha1.BatchJob, cpus map[string]ba
 	switch {
 	case slices.Contains(h.runs, k):
 		t.violate("attempt %s ran twice", k)
-	case h.running && !t.sim.machine.isLost(t.first[h.runs[len(h.runs)-1]]): // nobody can stop what runs on a lost node
+	case h.running && !t.sim.machine.isLost(t.first[h.runs[len(h.runs)-1]]): // what runs on a lost node cannot be stopped
 		t.violate("attempt %s began while another of the job ran", k)
 	case len(h.runs) > 0 && !h.requeued && !*b.Spec.Job.Batch.Requeue:
 		t.violate("job %d ran again and must not be requeued", k.job)

@@ -23,7 +23,7 @@ type users struct {
 
 func (u *users) done() bool { return u.submitted >= u.sim.jobs }
 
-// act lets a user do one thing.
+// act does one thing as a user.
 func (u *users) act() {
 	s := u.sim
 	s.nextUser = time.Now().Add(s.between(0, 6*time.Second))

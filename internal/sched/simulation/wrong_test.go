@@ -36,7 +36,7 @@ func aJob(s *simulation, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	return b
 }
 
-// runs lets the script of the job start on CPUs 0 and 1 of node n1.
+// runs starts the script of the job on CPUs 0 and 1 of node n1.
 func (s *simulation) runs(b *v1alpha1.BatchJob) {
 	k := runKey{b.Spec.JobID, b.Status.Attempt}
 	var cpus backfill.CPUSet
@@ -45,7 +45,7 @@ func (s *simulation) runs(b *v1alpha1.BatchJob) {
 	s.truth.scriptStarted(k, b, map[string]backfill.CPUSet{"n1": cpus})
 }
 
-// ends lets the script end with that exit code.
+// ends ends the script with that exit code.
 func (s *simulation) ends(b *v1alpha1.BatchJob, status int32) {
 	k := runKey{b.Spec.JobID, b.Status.Attempt}
 	a := s.machine.agentsOf(k)
@@ -123,7 +123,7 @@ var wrongHistories = map[string]wrongHistory{
 		s.ends(b, 1)
 		s.becomes(b, v1alpha1.StateCompleted)
 	}, "became COMPLETED"},
-	"cancelled by nobody": {func(s *simulation) {
+	"cancelled without a request": {func(s *simulation) {
 		s.becomes(aJob(s, nil), v1alpha1.StateCancelled)
 	}, "became CANCELLED"},
 	"a time limit too early": {func(s *simulation) {
@@ -288,7 +288,7 @@ func (s *simulation) preempts(b *v1alpha1.BatchJob, mode string) {
 	s.api.put(n)
 }
 
-// reserves lets the leader know a reservation of a node for an hour.
+// reserves gives the leader a reservation of a node for an hour.
 func (s *simulation) reserves(node string, in time.Duration) {
 	s.leader = &process{reservations: map[string]reservation{"r1": {
 		v1alpha1.ReservationSpec{StartTime: metav1.NewTime(time.Now().Add(in)), Duration: 60, Nodes: node},
@@ -296,7 +296,7 @@ func (s *simulation) reserves(node string, in time.Duration) {
 	}}}
 }
 
-// placed lets a job be placed for ten minutes on n1.
+// placed places a job for ten minutes on n1.
 func (s *simulation) placed(reservation string) {
 	b := aJob(s, func(b *v1alpha1.BatchJob) {
 		now := metav1.NewMicroTime(time.Now())

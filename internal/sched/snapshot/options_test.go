@@ -31,7 +31,7 @@ func cores(sockets, threads int) func(*corev1.Node) {
 	}
 }
 
-// disk is what a node's kubelet says of its local disk.
+// disk sets the size of the local disk that a node's kubelet reports.
 func disk(size string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse(size) }
 }
@@ -49,8 +49,8 @@ func optionNodes() []*corev1.Node {
 	}
 }
 
-// asked is the job that sbatch makes of a command line.
-func asked(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
+// parsed is the job that sbatch makes of a command line.
+func parsed(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
 	t.Helper()
 	p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func asked(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
 	})
 }
 
-// planned shows what the plan says of the last of the jobs.
+// planned shows the plan of the last of the jobs.
 func planned(s *Snapshot) string {
 	all := s.Plan().Decisions
 	d := all[len(all)-1]
@@ -90,7 +90,7 @@ func planned(s *Snapshot) string {
 }
 
 // Options of sbatch, seen in the plan. The line before the last is a job that
-// runs already or goes first.
+// runs already or has priority.
 func TestOptionsInThePlan(t *testing.T) {
 	for _, c := range []struct{ before, line, want string }{
 		{"", "--tmp=15G -x n1,n2,n5,n6", "n4/1:0"},
@@ -134,9 +134,9 @@ func TestOptionsInThePlan(t *testing.T) {
 	} {
 		jobs := []*v1alpha1.BatchJob{}
 		if c.before != "" {
-			jobs = append(jobs, asked(t, 2, c.before))
+			jobs = append(jobs, parsed(t, 2, c.before))
 		}
-		jobs = append(jobs, asked(t, 3, c.line))
+		jobs = append(jobs, parsed(t, 3, c.line))
 		s := New(Input{Now: schedtest.Now, Nodes: optionNodes(), Jobs: jobs, Partitions: schedtest.Partitions()})
 		if got := planned(s); got != c.want {
 			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
@@ -198,9 +198,9 @@ func TestSizesInThePlan(t *testing.T) {
 	} {
 		jobs := []*v1alpha1.BatchJob{}
 		if c.before != "" {
-			jobs = append(jobs, asked(t, 2, c.before))
+			jobs = append(jobs, parsed(t, 2, c.before))
 		}
-		jobs = append(jobs, asked(t, 3, c.line))
+		jobs = append(jobs, parsed(t, 3, c.line))
 		s := New(Input{Now: schedtest.Now, Nodes: sizeNodes(), Jobs: jobs, Partitions: schedtest.Partitions()})
 		if got := planned(s); got != c.want {
 			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
@@ -236,7 +236,7 @@ func TestTasksPerGPU(t *testing.T) {
 		"-N2 --gpus-per-node=2 --ntasks-per-gpu=1": "n1/2:0-1 n2/2:0-1",
 		"-n3 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/1:0",
 	} {
-		b := asked(t, 3, line)
+		b := parsed(t, 3, line)
 		s := New(
 			Input{
 				Now:        schedtest.Now,
@@ -266,7 +266,7 @@ func TestGPUsInAll(t *testing.T) {
 		"--gpus=6":                       "3 3",
 		"-N2 --gpus-per-node=1 --gpus=2": "1 1",
 	} {
-		b := asked(t, 3, line)
+		b := parsed(t, 3, line)
 		nodes := []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus), schedtest.Node("n3", gpus)}
 		s := New(
 			Input{Now: schedtest.Now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()},
@@ -286,7 +286,7 @@ func TestGPUsInAll(t *testing.T) {
 // A count that no cluster has takes no longer to refuse than others.
 func TestGPUsWithoutBound(t *testing.T) {
 	for _, line := range []string{"--gpus=9000000000000000000", "-N1-3 --gpus=9000000000000000000"} {
-		b := asked(t, 3, line)
+		b := parsed(t, 3, line)
 		s := New(
 			Input{
 				Now:        schedtest.Now,
@@ -310,7 +310,7 @@ func TestBatchHost(t *testing.T) {
 		"-N2 -w n1,n2 -C fast --batch=fast&red": "n2 n1",
 		"-N2 -w n1,n2":                          "n1 n2",
 	} {
-		b := asked(t, 3, line)
+		b := parsed(t, 3, line)
 		s := New(
 			Input{
 				Now:        schedtest.Now,
@@ -341,7 +341,7 @@ func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 		Nodes:        nodes,
 		Partitions:   schedtest.Partitions(),
 		Reservations: []*v1alpha1.Reservation{r},
-		Jobs:         []*v1alpha1.BatchJob{asked(t, 3, "-t 30 --time-min=5")},
+		Jobs:         []*v1alpha1.BatchJob{parsed(t, 3, "-t 30 --time-min=5")},
 	}
 	if got := planned(New(in)); got != "n1/1:0 for 10 min" {
 		t.Errorf("before a reservation in ten minutes: %s", got)
@@ -362,14 +362,14 @@ func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 		{"-t 120 --time-min=20", "n1/1:0 for 60 min", 3600}, {"-t 120 --time-min=20", "n1/1:0 for 59 min", 3599},
 		{"", "n1/1:0 for 9 min", 600}, {"--time-min=5", "n1/1:0 for 9 min", 599}, {"", "waits: DeadLine", 59},
 	} {
-		in.Jobs[0] = asked(t, 3, c.line)
+		in.Jobs[0] = parsed(t, 3, c.line)
 		in.Jobs[0].Spec.Job.Time.Deadline = schedtest.Now.Unix() + c.seconds
 		if got := planned(New(in)); got != c.want {
 			t.Errorf("%q with a deadline in %d s: %s, want %s", c.line, c.seconds, got, c.want)
 		}
 	}
 	in.Partitions[0].Spec.OverSubscribe = "YES:2"
-	in.Jobs = []*v1alpha1.BatchJob{asked(t, 2, "-n4 --oversubscribe"), asked(t, 3, "-n2 --oversubscribe")}
+	in.Jobs = []*v1alpha1.BatchJob{parsed(t, 2, "-n4 --oversubscribe"), parsed(t, 3, "-n2 --oversubscribe")}
 	s := New(in)
 	if got := planned(s); got != "n1/2:0-1" {
 		t.Errorf("the second of two that share: %s", got)
@@ -379,7 +379,7 @@ func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 			t.Errorf("job %d: %+v", d.ID, a.Nodes[0])
 		}
 	}
-	in.Jobs[1] = asked(t, 3, "-n2")
+	in.Jobs[1] = parsed(t, 3, "-n2")
 	if got := planned(New(in)); !strings.HasPrefix(got, "in ") {
 		t.Errorf("one that does not share beside one that does: %s", got)
 	}

@@ -83,7 +83,7 @@ func TestForeignPodsCountAndOurOwnDoNotTwice(t *testing.T) {
 		{"a pod of a running job", pod("5", "1", "user-a", corev1.PodRunning), 0},
 		{"a pod left from an earlier attempt", pod("5", "0", "user-a", corev1.PodRunning), 2},
 		{"a pod that claims to be of the job", pod("5", "1", "other", corev1.PodRunning), 2},
-		{"a pod of a job nobody knows", pod("6", "1", "user-a", corev1.PodRunning), 2},
+		{"a pod of an unknown job", pod("6", "1", "user-a", corev1.PodRunning), 2},
 	} {
 		s := newSnapshot(Input{Jobs: jobs, Pods: []*corev1.Pod{tt.pod}})
 		if got := s.Nodes[0].UsedCPUs; got != tt.want {
@@ -143,8 +143,8 @@ func TestBlocked(t *testing.T) {
 		{"all", schedtest.Job(9, depends("afterok", 1), depends("afterok", 3)), "Dependency"},
 		{"any", schedtest.Job(9, depends("afterok", 2), depends("afterok", 1), anyOf), ""},
 		{"any, none of which can be", schedtest.Job(9, depends("afterok", 2), depends("afternotok", 1), anyOf), "DependencyNeverSatisfied"},
-		{"afterok of a job nobody knows", schedtest.Job(9, depends("afterok", 999)), ""},
-		{"afternotok of a job nobody knows", schedtest.Job(9, depends("afternotok", 999)), ""},
+		{"afterok of an unknown job", schedtest.Job(9, depends("afterok", 999)), ""},
+		{"afternotok of an unknown job", schedtest.Job(9, depends("afternotok", 999)), ""},
 		{"singleton behind job 3", schedtest.Job(9, depends("singleton", 0)), "Dependency"},
 		{"singleton, alone", schedtest.Job(9, depends("singleton", 0), func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "alone" }), ""},
 	} {

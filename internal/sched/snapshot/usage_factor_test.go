@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// TestUsageFactor: a QOS counts as often as its factor says; once if that is no finite number
-// from 0.
+// TestUsageFactor: the usage of a QOS is multiplied by its factor, or by one if that is not a
+// finite number of at least 0.
 func TestUsageFactor(t *testing.T) {
 	for text, want := range map[string]float64{
 		"": 1, "1": 1, "0": 0, "2.5": 2.5, "1e3": 1000, "-1": 1, "x": 1, "NaN": 1, "Inf": 1, "1e999": 1,

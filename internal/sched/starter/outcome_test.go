@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// lostAnswer lets the first write of a status fail: after the API server has done it, or
+// lostAnswer makes the first write of a status fail: after the API server has done it, or
 // before. Others are answered.
 func lostAnswer(done bool, with error) interceptor.Funcs {
 	first := true

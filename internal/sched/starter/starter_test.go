@@ -180,7 +180,7 @@ func TestJobsReusePods(t *testing.T) {
 }
 
 // A job that starts with a shorter limit than it requested is known by its status, so
-// that nobody takes the request for a later change.
+// that the request is not taken for a later change.
 func TestShortenedLimit(t *testing.T) {
 	for _, c := range []struct{ requested, given, want int32 }{{0, 9, 0}, {120, 120, 0}, {120, 59, 120}, {-1, 59, -1}, {-1, -1, 0}} {
 		b := placed("")

@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded})), pod(1))},
 		{name: "a job whose batch host is evicted is requeued", job: aJob("RUNNING"), want: End, final: "PENDING", pods: pods(pod(0, evictedPod), pod(1))},
 		{name: "a job whose batch host is evicted fails if it may not be requeued", job: aJob("RUNNING", noRequeue), want: End, final: "NODE_FAIL", pods: pods(pod(0, evictedPod), pod(1))},
-		{name: "somebody deletes the pod of the batch host", job: aJob("RUNNING", noRequeue), want: End, final: "NODE_FAIL",
+		{name: "the pod of the batch host is deleted", job: aJob("RUNNING", noRequeue), want: End, final: "NODE_FAIL",
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Signal: 15}), deleted), pod(1))},
 		{name: "a node is lost", job: aJob("RUNNING", noRequeue), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "NODE_FAIL"},
 		{name: "a node of a job that may be requeued is lost", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "PENDING"},
@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Status: 16})), pod(1))},
 		{name: "a script fails that is cancelled", job: aJob("RUNNING", cancelled), want: End, final: "CANCELLED",
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Signal: 15})), pod(1))},
-		{name: "the pod of the batch host is told to end", job: aJob("RUNNING"), want: End, final: "PENDING",
+		{name: "the pod of the batch host receives SIGTERM", job: aJob("RUNNING"), want: End, final: "PENDING",
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Signal: 15, Stopped: true})), pod(1))},
 		{name: "an agent ended", job: aJob("RUNNING", noRequeue), pods: pods(pod(0), pod(1, ended(0, "", ""))), want: End, final: "NODE_FAIL"},
 
@@ -279,7 +279,7 @@ func TestDecide(t *testing.T) {
 
 		{name: "a job that is over is kept for a while", job: aJob("COMPLETED", completing("")), want: Wait, wake: 5 * time.Minute},
 		{name: "and no longer", job: aJob("FAILED", completing("")), after: 5 * time.Minute, want: Delete},
-		{name: "unless somebody waits for it", job: aJob("FAILED", completing("")), after: 5 * time.Minute, awaited: true, want: Wait, wake: 6 * time.Minute},
+		{name: "unless a client waits for it", job: aJob("FAILED", completing("")), after: 5 * time.Minute, awaited: true, want: Wait, wake: 6 * time.Minute},
 		{name: "a completed job is requeued", job: aJob("COMPLETED", completing(""), requeued), want: Requeue},
 		{name: "a cancelled job is not requeued", job: aJob("CANCELLED", completing(""), requeued, cancelled), want: Wait, wake: 5 * time.Minute},
 		{name: "or deleted", job: aJob("COMPLETED", func(b *v1alpha1.BatchJob) { b.DeletionTimestamp = &metav1.Time{Time: t0} }), want: RemoveFinalizer},

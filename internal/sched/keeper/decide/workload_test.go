@@ -67,7 +67,7 @@ func TestDecideWorkload(t *testing.T) {
 		{name: "every pod succeeds", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, succeeded)), want: End, final: "COMPLETED"},
 		{name: "one pod fails", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, ended(3, "Error", ""))), want: End, final: "FAILED"},
 		{name: "one pod is out of memory", job: aJob("RUNNING", group), pods: pods(pod(0, ended(137, "OOMKilled", "")), pod(1, succeeded)), want: End, final: "OUT_OF_MEMORY"},
-		{name: "somebody deletes a pod", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded)), want: End, final: "CANCELLED"},
+		{name: "a pod is deleted", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded)), want: End, final: "CANCELLED"},
 
 		{name: "the remaining pods are deleted", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0), pod(1, deleted)), want: CleanUp, wake: killMargin},
 		{name: "pods that are being deleted are waited for", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0, deleted), pod(1, deleted)), want: Wait, wake: killMargin},
@@ -96,7 +96,7 @@ func TestDecideWorkload(t *testing.T) {
 }
 
 // A gang that a kubelet refuses is requeued as a whole, and the outcome names the node.
-// An evicted pod says nothing about the node.
+// For an evicted pod it names none.
 func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	f := Facts{Job: aJob("CONFIGURING"), Pods: pods(pod(0), pod(1, refusedByKubelet)), Now: t0, Rules: rules,
 		Lost: func(string) bool { return false }}
@@ -109,7 +109,7 @@ func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	}
 }
 
-// OverTimeLimit lets a job run on beyond its limit, and no further.
+// A job runs beyond its limit for as long as OverTimeLimit allows.
 func TestOverTimeLimit(t *testing.T) {
 	for after, want := range map[time.Duration]Kind{12 * time.Minute: Wait, 13*time.Minute - time.Second: Wait, 13 * time.Minute: End} {
 		f := Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: t0.Add(after), Rules: rules, Lost: func(string) bool { return false }}
