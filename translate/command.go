@@ -15,7 +15,7 @@ type Call struct {
 
 	segments [][]string     // the options of each component
 	command  []string       // the script and its arguments
-	previous *option.Parsed // options that apply to the following components too
+	last     *option.Parsed // of the last component
 }
 
 // Command parses the command line alone. Slurm's sbatch also does so before it
@@ -25,11 +25,10 @@ func Command(in Input) (*Call, error) { return command(&in, false) }
 
 // command is Command; if lenient is true, it also accepts options that Berth refuses.
 func command(in *Input, lenient bool) (*Call, error) {
-	c := &Call{previous: option.New(option.Sbatch)}
-	c.previous.Lenient, c.previous.NotRoot = lenient, in.UID != 0
+	c := new(Call)
 	c.segments, c.command = Segments(option.Sbatch, in.Args)
 	for _, args := range c.segments {
-		if err := c.parseComponent(in, args); err != nil || c.Client.OnlyPrints() {
+		if err := c.parseComponent(in, args, lenient); err != nil || c.Client.OnlyPrints() {
 			return c, err
 		}
 	}
@@ -43,8 +42,12 @@ func command(in *Input, lenient bool) (*Call, error) {
 }
 
 // parseComponent parses the options of one component.
-func (c *Call) parseComponent(in *Input, args []string) error {
-	p := c.previous
+func (c *Call) parseComponent(in *Input, args []string, lenient bool) error {
+	p, err := c.next(in, lenient)
+	if err != nil {
+		return err
+	}
+	p.Preliminary, c.last = true, p
 	if err := p.CommandLine(args); err != nil {
 		return err
 	}
@@ -55,10 +58,15 @@ func (c *Call) parseComponent(in *Input, args []string) error {
 	if err := p.ResolveTimes(in.Now); err != nil {
 		return err
 	}
-	if err := resolveGroup(in, p); err != nil {
-		return err
+	return resolveGroup(in, p)
+}
+
+// next returns the initial options of the component after the last one.
+func (c *Call) next(in *Input, lenient bool) (*option.Parsed, error) {
+	if c.last != nil {
+		return c.last.NextComponent()
 	}
-	next, err := p.NextComponent()
-	c.previous = next
-	return err
+	p := option.New(option.Sbatch)
+	p.Lenient, p.NotRoot = lenient, in.UID != 0
+	return p, nil
 }

@@ -33,6 +33,7 @@ func TestNothingIsDroppedSilently(t *testing.T) {
 		if strings.HasPrefix(v.Name, "het ") || strings.Contains(v.Script, "hetjob") {
 			continue // split into components before options are parsed
 		}
+		in.script = readScript(&in)
 		p := option.New(option.Sbatch)
 		if _, err := parse(&in, p); err != nil {
 			continue // refused

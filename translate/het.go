@@ -24,12 +24,9 @@ func split(in *Input, call *Call) ([]Input, error) {
 	segments := call.segments
 	count := len(segments)
 	var warnings []string
-	if !in.wrapped && directive.Check(in.Script) == nil {
-		read, err := directive.Read(in.ScriptName, in.Script)
-		if err == nil { // the error is reported when the directives are parsed
-			count = max(count, len(componentsOf(read.Lines)))
-			warnings = separatorWarnings(read.Lines)
-		}
+	if !in.wrapped { // an error of the script is reported when the directives are parsed
+		count = max(count, len(in.script.components))
+		warnings = in.script.warnings
 	}
 	if count == 1 {
 		return []Input{*in}, nil
@@ -71,15 +68,15 @@ func Segments(c option.Command, args []string) (parts [][]string, command []stri
 
 // componentsOf splits directives at the separators of components.
 func componentsOf(lines []directive.Line) [][]directive.Line {
-	out := [][]directive.Line{nil}
-	for _, l := range lines {
-		if l.Separator {
-			out = append(out, nil)
-			continue
+	var out [][]directive.Line
+	begin := 0
+	for i := range lines {
+		if lines[i].Separator {
+			out = append(out, lines[begin:i])
+			begin = i + 1
 		}
-		out[len(out)-1] = append(out[len(out)-1], l)
 	}
-	return out
+	return append(out, lines[begin:])
 }
 
 // separatorWarnings returns the warnings about separators of components.

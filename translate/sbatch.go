@@ -46,8 +46,9 @@ type Input struct {
 	UID   int
 	Group func(text string) (name string, gid int64, ok bool)
 
-	// wrapped: any component has --wrap.
+	// wrapped: any component has --wrap. Otherwise script has what readScript has read.
 	wrapped bool
+	script  *script
 	// part is the index of the component of a heterogeneous job, and line the
 	// whole command line.
 	part     int
@@ -83,13 +84,19 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 	if call.Client.OnlyPrints() {
 		return &Submission{Client: call.Client}, nil
 	}
-	in.wrapped = call.Wrapped
+	if in.wrapped = call.Wrapped; !in.wrapped {
+		in.script = readScript(&in)
+	}
 	parts, err := split(&in, call)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) > 1 {
-		return heterogeneous(parts, call.previous)
+		p, err := call.next(&in, lenient)
+		if err != nil {
+			return nil, err
+		}
+		return heterogeneous(parts, p)
 	}
 	p := option.New(option.Sbatch)
 	p.Lenient, p.NotRoot = lenient, in.UID != 0
@@ -149,10 +156,11 @@ func withCorrections(err error, p *option.Parsed) error {
 func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 	foreign := ""
 	if !in.wrapped {
-		if err := directive.Check(in.Script); err != nil {
-			return nil, err
+		if in.script.err != nil {
+			return nil, in.script.err
 		}
-		if foreign, warnings, err = directives(in, p); err != nil {
+		foreign = in.script.foreign
+		if warnings, err = directives(in, p); err != nil {
 			return nil, err
 		}
 	}
@@ -177,23 +185,37 @@ func wrap(command string) []byte {
 	return []byte("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" + command + "\n")
 }
 
-// directives applies the #SBATCH lines. foreign is the marker of directives of
-// another batch system, if there are any.
-func directives(in *Input, p *option.Parsed) (foreign string, warnings []string, err error) {
+// script is what a batch script says about its job.
+type script struct {
+	components [][]directive.Line
+	warnings   []string // about separators of components
+	foreign    string   // the marker of directives of another batch system, if there are any
+	err        error    // what is wrong with the script or its directives
+}
+
+// readScript checks the script and reads its directives.
+func readScript(in *Input) *script {
+	if err := directive.Check(in.Script); err != nil {
+		return &script{err: err}
+	}
 	name := in.ScriptName
 	if name == "" {
 		name = "stdin"
 	}
 	read, err := directive.Read(name, in.Script)
 	if err != nil {
-		return "", nil, err
+		return &script{err: err}
 	}
-	lines := componentsOf(read.Lines)
-	if in.part >= len(lines) {
-		return read.Foreign, nil, nil
+	return &script{components: componentsOf(read.Lines), warnings: separatorWarnings(read.Lines), foreign: read.Foreign}
+}
+
+// directives applies the #SBATCH lines of a component.
+func directives(in *Input, p *option.Parsed) (warnings []string, err error) {
+	if in.part >= len(in.script.components) {
+		return nil, nil
 	}
 	var words []string
-	for _, line := range lines[in.part] {
+	for _, line := range in.script.components[in.part] {
 		words = append(words, line.Words...)
 		if line.Cut {
 			warnings = append(warnings, imageHint(line)...)
@@ -202,12 +224,12 @@ func directives(in *Input, p *option.Parsed) (foreign string, warnings []string,
 	}
 	rest, err := p.Directives(words)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if len(rest) > 0 {
-		return "", nil, slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
+		return nil, slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
 	}
-	return read.Foreign, warnings, nil
+	return warnings, nil
 }
 
 // endWarning returns a warning about the words of a line that Slurm ignores: those after

@@ -85,6 +85,9 @@ func Check(script []byte) error {
 	return nil
 }
 
+// usualLines is the number of directives that few scripts exceed.
+const usualLines = 16
+
 // Read returns the directives of script in order. They end at the first line that
 // is neither empty nor a comment. name is the script's name, for errors.
 func Read(name string, script []byte) (Result, error) {
@@ -92,6 +95,9 @@ func Read(name string, script []byte) (Result, error) {
 	number := 0
 	for line := range bytes.SplitSeq(script, []byte("\n")) {
 		number++
+		if bytes.HasPrefix(line, []byte(Marker)) && r.Lines == nil {
+			r.Lines = make([]Line, 0, usualLines)
+		}
 		text := string(line)
 		switch {
 		case strings.HasPrefix(text, Marker) && isSeparator(text[len(Marker):]):

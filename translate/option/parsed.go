@@ -46,6 +46,9 @@ type Parsed struct {
 	Lenient bool
 	// NotRoot refuses the options that only root may use.
 	NotRoot bool
+	// Preliminary does not expand the lists whose errors only Verify reports. It is for
+	// a first pass over options that are parsed once more.
+	Preliminary bool
 
 	from      Source
 	applied   []appliedOption

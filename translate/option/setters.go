@@ -97,7 +97,7 @@ func memory(field func(*Parsed) **int64) setter {
 // among which a bracket that is not closed stands for a node that does not exist.
 func hosts(stepError string, required bool, field func(*Parsed) *[]string) setter {
 	return func(p *Parsed, v string, _ bool) error {
-		if strings.Contains(v, "/") { // the path of a file
+		if p.Preliminary || strings.Contains(v, "/") { // the path of a file
 			return nil
 		}
 		expand := hostlist.Expand

@@ -65,6 +65,9 @@ func setArray(p *Parsed, v string, _ bool) error {
 		p.Job.Array = nil
 		return nil
 	}
+	if p.Preliminary {
+		return nil
+	}
 	a, err := value.Array(v)
 	if err != nil {
 		return p.refuseAsController("Invalid job array specification")

@@ -311,12 +311,27 @@ func checkGRESTypes(p *Parsed) error {
 
 // unique returns list without repeated names. It modifies list.
 func unique(list []string) []string {
+	if increases(list) {
+		return list
+	}
 	seen := make(map[string]bool, len(list))
 	return slices.DeleteFunc(list, func(name string) bool {
 		repeated := seen[name]
 		seen[name] = true
 		return repeated
 	})
+}
+
+// increases reports whether each name is longer than the one before it, or as long and
+// greater, as those of a range.
+func increases(list []string) bool {
+	for i := 1; i < len(list); i++ {
+		before, name := list[i-1], list[i]
+		if len(name) < len(before) || len(name) == len(before) && name <= before {
+			return false
+		}
+	}
+	return true
 }
 
 // setTasksOrGPUs sets what --ntasks-per-gpu implies: the number of tasks if there are
