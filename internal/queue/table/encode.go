@@ -78,7 +78,7 @@ func (t *Table) AppendJSON(b []byte, rows []*Row, p *Projection) []byte {
 // until they take most bytes. n is the number of rows it has appended, at least one if there
 // are any.
 func (t *Table) AppendRows(b []byte, rows []*Row, p *Projection, most int) (out []byte, n int) {
-	start := len(b)
+	start, now := len(b), time.Now().Unix()
 	var scratch status.Job
 	nodes := p == nil || slices.ContainsFunc(p.fields, func(f field) bool { return f.Name == "plannedNodes" })
 	for i, r := range rows {
@@ -88,7 +88,7 @@ func (t *Table) AppendRows(b []byte, rows []*Row, p *Projection, most int) (out 
 		if i > 0 {
 			b = append(b, ',')
 		}
-		j := t.merged(r, &scratch, nodes)
+		j := t.merged(r, now, &scratch, nodes)
 		if p != nil {
 			b = append(b, '{')
 			b = appendFields(b, j, p.fields)
@@ -104,16 +104,18 @@ func (t *Table) AppendRows(b []byte, rows []*Row, p *Projection, most int) (out 
 }
 
 // Merged returns the row's job with the newest plan merged in.
-func (t *Table) Merged(r *Row) status.Job { return *t.merged(r, new(status.Job), true) }
+func (t *Table) Merged(r *Row) status.Job {
+	return *t.merged(r, time.Now().Unix(), new(status.Job), true)
+}
 
-// merged returns the row's own job, or scratch with the plan merged in. With nodes it
-// includes the planned nodes, which take the longest.
-func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
+// merged returns the row's own job, or scratch with the plan merged in. now is in seconds
+// since the epoch. With nodes it includes the planned nodes, which take the longest.
+func (t *Table) merged(r *Row, now int64, scratch *status.Job, nodes bool) *status.Job {
 	if r.State != v1alpha1.StatePending {
 		return &r.Job
 	}
 	own := &r.Job
-	if r.Start == 0 && r.Eligible > time.Now().Unix() { // as in Slurm, its begin time counts as its start
+	if r.Start == 0 && r.Eligible > now { // as in Slurm, its begin time counts as its start
 		*scratch = r.Job
 		scratch.Start, scratch.Accrue = r.Eligible, 0
 		own = scratch
