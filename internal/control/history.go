@@ -1,7 +1,6 @@
 package control
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +40,7 @@ func noteChange(before, now *v1alpha1.BatchJobStatus, at metav1.MicroTime) {
 	givenUp := before.Allocation != nil && now.Allocation == nil
 	requeued := before.IsFinal() && state == v1alpha1.StatePending
 	if givenUp || requeued {
-		if before.Message == "" || ran(before) { // otherwise the start failed: nothing ran
-			now.Past = lastOf(append(now.Past, pastAttempt(before, at)), maxPast)
-		}
+		now.Past = lastOf(append(now.Past, pastAttempt(before, at)), maxPast)
 		now.History = nil
 	}
 	entry := v1alpha1.StateChange{State: state, At: at, Reason: now.Reason}
@@ -59,12 +56,6 @@ func stateOf(s *v1alpha1.BatchJobStatus) string {
 
 // lastOf returns the last entries of the list, at most n.
 func lastOf[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
-
-// ran reports whether the attempt has reached RUNNING.
-func ran(s *v1alpha1.BatchJobStatus) bool {
-	running := func(c v1alpha1.StateChange) bool { return c.State == v1alpha1.StateRunning }
-	return s.IsFinal() || slices.ContainsFunc(s.History, running)
-}
 
 // pastAttempt returns the attempt of the job that ends with before.
 func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.PastAttempt {

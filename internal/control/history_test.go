@@ -58,3 +58,30 @@ func TestStatusKeepsTheAttemptsThatWereRequeued(t *testing.T) {
 		t.Errorf("%d past, %d changes: want at most 32 and 64", len(s.Past), len(s.History))
 	}
 }
+
+// An attempt whose start failed counts as a restart, so it has its own record in
+// accounting, and that record must end.
+func TestStatusKeepsTheAttemptsWhoseStartFailed(t *testing.T) {
+	var s v1alpha1.BatchJobStatus
+	step := func(sec int64, change func(*v1alpha1.BatchJobStatus)) {
+		s = StatusAfter(&s, time.Unix(sec, 0), change)
+	}
+	end := metav1.NewMicroTime(time.Unix(20, 0))
+	step(10, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Attempt = v1alpha1.StateConfiguring, 1
+		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2}}}
+	})
+	step(20, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Final, s.EndTime, s.Message = v1alpha1.StateCompleting, v1alpha1.StatePending, &end, "node n1 was lost"
+	})
+	step(21, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Final, s.Allocation, s.EndTime, s.Restarts = v1alpha1.StatePending, "", nil, nil, 1
+	})
+	if len(s.Past) != 1 {
+		t.Fatalf("%d past attempts, want 1", len(s.Past))
+	}
+	p := s.Past[0]
+	if p.State != v1alpha1.StateNodeFail || p.NodeList != "n1" || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
+		t.Errorf("%+v", p)
+	}
+}

@@ -18,7 +18,7 @@ var changes = []Change{
 		State: ChangeAbsent, Note: "the last one wins",
 		Probe: "sbatch --test-only --exclusive --oversubscribe --wrap true", Says: "to start at"},
 	{Release: "23.02", Command: "sbatch", What: "`afterok` and `afternotok` of an unknown job are an error",
-		State: ChangeAbsent, Note: "the job waits, or is cancelled by `--kill-on-invalid-dep`",
+		State: ChangeAbsent, Note: "the dependency counts as satisfied",
 		Probe: "sbatch --hold -d afterok:99999 --wrap true", Says: "Submitted batch job"},
 	{Release: "23.02", Command: "sbatch", What: "the directories of output files are created", State: ChangeAbsent,
 		Note: "the job fails, with reason JobLaunchFailure"},

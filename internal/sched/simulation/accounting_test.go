@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/record"
 	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -35,8 +36,8 @@ type ended struct {
 	state    string
 }
 
-// checkRecords checks that every run of every job that is gone has one record, and that
-// the last one has the job's final state.
+// checkRecords checks that every run of every job that is gone has one record, which has
+// ended, and that the last one has the job's final state.
 func (t *truth) checkRecords() {
 	if t.sim.database == "" {
 		return
@@ -56,25 +57,33 @@ func (t *truth) checkRecords() {
 }
 
 func (t *truth) compareRecords(records []status.Record) {
-	byJob := map[int64]map[int32][]string{} // states by restarts
+	runs := map[int64]map[int32][]*status.Record{} // by job and restarts
 	for i := range records {
 		r := &records[i]
-		if byJob[r.ID] == nil {
-			byJob[r.ID] = map[int32][]string{}
+		if runs[r.ID] == nil {
+			runs[r.ID] = map[int32][]*status.Record{}
 		}
-		byJob[r.ID][r.Restarts] = append(byJob[r.ID][r.Restarts], r.State)
+		runs[r.ID][r.Restarts] = append(runs[r.ID][r.Restarts], r)
 	}
 	for _, e := range t.ended {
 		for n := range e.restarts + 1 {
-			if states := byJob[e.id][n]; len(states) != 1 {
-				t.violate("run %d of job %d has %d records", n, e.id, len(states))
-			} else if n == e.restarts && states[0] != e.state {
-				t.violate("job %d ended %s, and its record is %s", e.id, e.state, states[0])
-			}
+			t.compareRun(e, n, runs[e.id][n])
 		}
-		if len(byJob[e.id]) > int(e.restarts)+1 {
-			t.violate("job %d has records of %d runs, and had %d", e.id, len(byJob[e.id]), e.restarts+1)
+		if len(runs[e.id]) > int(e.restarts)+1 {
+			t.violate("job %d has records of %d runs, and had %d", e.id, len(runs[e.id]), e.restarts+1)
 		}
 		t.seen["jobs with records"]++
+	}
+}
+
+// compareRun compares the records of run n of a job with what happened.
+func (t *truth) compareRun(e ended, n int32, records []*status.Record) {
+	switch {
+	case len(records) != 1:
+		t.violate("run %d of job %d has %d records", n, e.id, len(records))
+	case n == e.restarts && records[0].State != e.state:
+		t.violate("job %d ended %s, and its record is %s", e.id, e.state, records[0].State)
+	case !record.HasEnded(records[0]) || records[0].End == 0:
+		t.violate("run %d of job %d has ended, and its record is %s until %d", n, e.id, records[0].State, records[0].End)
 	}
 }

@@ -40,6 +40,8 @@ type history struct {
 	started             time.Time
 	cancelled, requeued bool // requested by its user
 	final               string
+	hadNodes            bool             // it was placed at some time
+	tasks               []int64          // of an array: the jobs that were split off
 	preempted           map[int32]string // by attempt: how it was preempted
 }
 
@@ -138,28 +140,8 @@ func (t *truth) checkConditions(k runKey, b *v1alpha1.BatchJob) {
 	if begin := b.Spec.Job.Time.Begin; !t.sim.jumping && begin > 0 && time.Now().Before(time.Unix(begin, 0)) {
 		t.violate("job %s began before its begin time", k)
 	}
-	if len(t.of(k.job).runs) > 0 {
-		return // a dependency is satisfied for good
-	}
-	for _, d := range b.Spec.Job.Dependencies.Items {
-		final := t.of(d.JobID).final
-		ok := true
-		switch d.Type {
-		case "afterok":
-			ok = final == v1alpha1.StateCompleted
-		case "afternotok":
-			ok = final != "" && final != v1alpha1.StateCompleted
-		case "afterany":
-			ok = final != ""
-		}
-		name := objectKey{kindJob, namespace, fmt.Sprintf("j-%d", d.JobID)}
-		x, exists := t.sim.api.objects[name].(*v1alpha1.BatchJob)
-		if exists && (x.Spec.Job.Array != nil || x.Status.Array != nil) {
-			continue // that of all tasks
-		}
-		if !ok {
-			t.violate("job %s began with its dependency %s:%d in state %q", k, d.Type, d.JobID, final)
-		}
+	if len(t.of(k.job).runs) == 0 { // afterwards a dependency is satisfied for good
+		t.checkDependencies(k, b)
 	}
 }
 
@@ -241,6 +223,7 @@ func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 		t.violate("job %d has another object: %s after %s", id, now.UID, h.uid)
 	}
 	h.uid = now.UID
+	t.noteForDependencies(h, now)
 	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State &&
 		old.Spec.Requeues <= old.Status.Requeues && !t.isQueuedWithFirst(old) {
 		t.violate("job %d was %s and became %q", id, old.Status.State, state)

@@ -103,10 +103,24 @@ var wrongHistories = map[string]wrongHistory{
 		s.api.put(first)
 		s.ends(first, 1)
 		s.becomes(first, v1alpha1.StateFailed)
-		s.runs(aJob(s, func(b *v1alpha1.BatchJob) {
-			b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: first.Spec.JobID}}
-		}))
+		s.runs(after(s, "afterok", first))
 	}, "with its dependency afterok"},
+	"before a task of an array": {func(s *simulation) {
+		array, _ := anArray(s)
+		s.end(array, 1, v1alpha1.StateFailed)
+		s.runs(after(s, "afternotok", array))
+	}, "with its dependency afternotok"},
+	"after an array that did not fail": {func(s *simulation) {
+		array, task := anArray(s)
+		s.end(task, 0, v1alpha1.StateCompleted)
+		s.end(array, 0, v1alpha1.StateCompleted)
+		s.runs(after(s, "afternotok", array))
+	}, "with its dependency afternotok"},
+	"before the other job starts": {func(s *simulation) {
+		b := aJob(s, func(b *v1alpha1.BatchJob) { b.Status = v1alpha1.BatchJobStatus{} })
+		s.api.put(b)
+		s.runs(after(s, "after", b))
+	}, "with its dependency after"},
 	"a final state changes": {func(s *simulation) {
 		b := aJob(s, nil)
 		s.runs(b)
@@ -172,6 +186,12 @@ var wrongHistories = map[string]wrongHistory{
 		s.truth.ended = []ended{{id: 7, restarts: 1, state: v1alpha1.StateFailed}}
 		s.truth.compareRecords([]status.Record{{ID: 7, Restarts: 1, State: v1alpha1.StateFailed}})
 	}, "run 0 of job 7 has 0 records"},
+	"an earlier run whose record has not ended": {func(s *simulation) {
+		s.truth.ended = []ended{{id: 7, restarts: 1, state: v1alpha1.StateFailed}}
+		s.truth.compareRecords([]status.Record{
+			{ID: 7, State: v1alpha1.StateRunning}, {ID: 7, Restarts: 1, State: v1alpha1.StateFailed, End: 1},
+		})
+	}, "run 0 of job 7 has ended, and its record is RUNNING"},
 	"a job with two records": {func(s *simulation) {
 		s.truth.ended = []ended{{id: 7, state: v1alpha1.StateFailed}}
 		s.truth.compareRecords([]status.Record{
