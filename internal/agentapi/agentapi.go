@@ -40,6 +40,9 @@ type Options struct {
 	// Gone reports whether an error of the Keeper means that the attempt is over;
 	// nil: never.
 	Gone func(error) bool
+	// Leads reports whether this process certainly leads; nil: it does. While it does not,
+	// agents are told to try again, because another process may know better.
+	Leads func() bool
 	// Pool is shared with the starter; nil: no pod is reused for another job.
 	Pool *Pool
 	// KubeURL is the API server's URL as pods reach it.
@@ -76,6 +79,9 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Leads == nil {
+		o.Leads = func() bool { return true }
+	}
 	if o.Gone == nil {
 		o.Gone = func(error) bool { return false }
 	}
@@ -98,7 +104,32 @@ func New(o Options) *Server {
 }
 
 // ServeHTTP answers the agents.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.Leads() {
+		fail(w, errNotLeading)
+		return
+	}
+	s.mux.ServeHTTP(&leaderWriter{w, s.Leads}, r)
+}
+
+var errNotLeading = &failure{http.StatusServiceUnavailable, "this scheduler may not lead any more; try again"}
+
+// leaderWriter writes the answers of a process that leads. If it has stopped leading since
+// the request arrived, its refusals, which are final for an agent, become temporary ones.
+type leaderWriter struct {
+	http.ResponseWriter
+	leads func() bool
+}
+
+func (w *leaderWriter) WriteHeader(code int) {
+	if code >= 400 && code < 500 && !w.leads() {
+		code = errNotLeading.code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *leaderWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // attempt names one placement of one job.
 type attempt struct {

@@ -43,7 +43,8 @@ type fixture struct {
 	reports []wire.Report
 	ends    bool // Report ends the job, whose pods stay if they wait for another one
 	pool    *agentapi.Pool
-	reviews int // of tokens
+	reviews int         // of tokens
+	leads   func() bool // nil: it does
 
 	clockMu sync.Mutex
 	now     time.Time
@@ -63,6 +64,7 @@ func (h *fixture) restart(t *testing.T) {
 	h.server = agentapi.New(agentapi.Options{
 		Pool:    h.pool,
 		Cluster: h.Cluster, Keeper: h, Gone: func(err error) bool { return errors.Is(err, errOver) },
+		Leads:   func() bool { return h.leads == nil || h.leads() },
 		KubeURL: "https://kube", Poll: 5 * time.Second, Now: h.clock,
 	})
 	h.http = httptest.NewServer(h.server)

@@ -64,10 +64,8 @@ func placeOf(b *v1alpha1.BatchJob) member.Place {
 // jobOf returns the job from the store, or from the API server if the pod belongs
 // to a later attempt than the store has.
 func (s *Server) jobOf(ctx context.Context, at member.Place) (*v1alpha1.BatchJob, error) {
-	for _, b := range s.Cluster.InPods(at.JobID, at.Attempt) {
-		if active(b) {
-			return b, nil // it reuses the pods
-		}
+	if b := s.inPods(v1alpha1.PodsOf{JobID: at.JobID, Attempt: at.Attempt}); b != nil {
+		return b, nil // it reuses the pods
 	}
 	b, ok := s.Cluster.Job(at.JobID)
 	if !ok {

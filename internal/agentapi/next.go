@@ -20,8 +20,9 @@ func (s *Server) offer(a *agent, r *wire.Report) bool {
 		b.Status.State != v1alpha1.StateRunning || len(b.Status.Allocation.Nodes) != 1 {
 		return false
 	}
-	if host, ok := s.Cluster.Job(b.RunsIn().JobID); !ok || host.DeletionTimestamp != nil {
-		return false // its pods are deleted with it
+	host, ok := s.Cluster.Job(b.RunsIn().JobID)
+	if !ok || host.DeletionTimestamp != nil || host.Spec.Requeues > host.Status.Requeues {
+		return false // its pods are deleted with it, or before it is queued again
 	}
 	reuseKey := control.ReuseKey(b, b.Status.Partition)
 	if reuseKey == "" || s.podPerJob(b.Status.Partition) || !s.hasPending(b, reuseKey) {
@@ -121,6 +122,17 @@ func (s *Server) next(w http.ResponseWriter, r *http.Request) {
 	send(w, welcome)
 }
 
+// inPods returns the job that runs in the pods, or nil. It may be known although the agent
+// was released: one of several writes failed, and the one of this job did not.
+func (s *Server) inPods(host v1alpha1.PodsOf) *v1alpha1.BatchJob {
+	for _, b := range s.Cluster.InPods(host.JobID, host.Attempt) {
+		if active(b) {
+			return b
+		}
+	}
+	return nil
+}
+
 func (s *Server) nextFor(r *http.Request, a *agent, q *wire.NextQuery) (*v1alpha1.BatchJob, error) {
 	host := v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt}
 	switch again := a.JobID == q.JobID && a.Attempt == q.Attempt; {
@@ -138,6 +150,9 @@ func (s *Server) nextFor(r *http.Request, a *agent, q *wire.NextQuery) (*v1alpha
 	for {
 		select {
 		case b := <-x.next:
+			if b == nil {
+				b = s.inPods(host)
+			}
 			if b == nil {
 				return nil, errOver
 			}

@@ -1,6 +1,7 @@
 package agentapi_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -48,6 +49,7 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 		"with another image":     {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Container = map[string]string{"image": "x"} })},
 		"as another group":       {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Group = &job.Group{GID: 5} })},
 		"a shell of salloc":      {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" })},
+		"it is to run again":     {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }},
 		"after a shell":          {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" }},
 		"a heterogeneous one":    {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Het = &job.Het{Size: 2} })},
 		"several nodes":          {waits: waiting(), nodes: 2},
@@ -88,6 +90,34 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 				t.Errorf("the agent got %v, the pods left: %+v", a.Next, over.Status.Pods)
 			}
 		})
+	}
+}
+
+// A process that may not lead any more refuses no agent for good: the next leader may have
+// a job for it.
+func TestProcessWithoutLeaseRefusesNoAgentForGood(t *testing.T) {
+	h := newFixture(t)
+	h.place(t, 7, "anna", 1, 1)
+	h.helloAll(t, 7, "anna", 1, 1)
+	b, _ := h.Job(7)
+	b = b.DeepCopy()
+	b.Status.State = v1alpha1.StateCompleted
+	fake.Feed(h.Cluster, b)
+	ask := func() int {
+		code, _ := h.post(t.Context(), wire.PathNext, token(7, "anna", 1, 0), wire.NextQuery{JobID: 7, Attempt: 1}, nil)
+		return code
+	}
+	if code := ask(); code != http.StatusGone {
+		t.Errorf("with the lease: %d", code)
+	}
+	h.leads = func() bool { return false }
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("without the lease: %d", code)
+	}
+	asked := false
+	h.leads = func() bool { was := asked; asked = true; return !was } // it loses the lease meanwhile
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("when it has lost the lease: %d", code)
 	}
 }
 

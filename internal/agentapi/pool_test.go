@@ -1,10 +1,18 @@
 package agentapi
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/member"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 func ended(id int64, cpus string) *v1alpha1.BatchJob {
@@ -79,5 +87,29 @@ func TestReleaseUnused(t *testing.T) {
 	p.ReleaseUnused(now.Add(time.Second))
 	if _, open := <-x.next; open || p.IsWaiting(b) {
 		t.Error("it still waits")
+	}
+}
+
+// An agent that is released receives the job that runs in its pod nevertheless: that of one
+// of several writes, of which another one failed.
+func TestAReleasedAgentReceivesTheJobInItsPod(t *testing.T) {
+	first, next := ended(88, "3"), ended(89, "3")
+	next.Namespace, next.Name = "user-anna", "j-89"
+	c := fake.Cluster(interceptor.Funcs{})
+	s := New(Options{Cluster: c, Pool: NewPool(time.Now)})
+	s.Pool.Offer(first, "a", "m")
+	host := first.RunsIn()
+	close(s.Pool.at(host).next) // its request waited when it was released
+	ask := func() (*v1alpha1.BatchJob, error) {
+		a := &agent{host: member.Place{JobID: host.JobID, Attempt: host.Attempt}, job: first}
+		return s.nextFor(httptest.NewRequest(http.MethodPost, "/", http.NoBody), a, &wire.NextQuery{JobID: 88, Attempt: 1})
+	}
+	if b, err := ask(); !errors.Is(err, errOver) {
+		t.Errorf("nothing runs there: %v, %v", b, err)
+	}
+	next.Status.State, next.Status.Pods = v1alpha1.StateRunning, &host
+	fake.Feed(c, next)
+	if b, err := ask(); err != nil || b.Spec.JobID != 89 {
+		t.Errorf("job 89 runs there: %v, %v", b, err)
 	}
 }

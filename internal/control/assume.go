@@ -330,7 +330,7 @@ func (c *Cluster) create(ctx context.Context, b *v1alpha1.BatchJob, initial *v1a
 	}
 	if err = c.CreateObject(ctx, object); apierrors.IsAlreadyExists(err) {
 		object, created = &v1alpha1.BatchJob{}, false
-		err = c.Client.Get(ctx, client.ObjectKeyFromObject(b), object)
+		err = c.ReadObject(ctx, client.ObjectKeyFromObject(b), object)
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

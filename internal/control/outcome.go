@@ -103,9 +103,20 @@ func sameStatus(a, b *v1alpha1.BatchJobStatus) bool {
 // tries again. The error is then AlreadyExists if an object of that name exists, even if
 // an earlier attempt created it.
 func (c *Cluster) CreateObject(ctx context.Context, o client.Object) error {
+	return repeat(ctx, func() error { return c.Client.Create(ctx, o) })
+}
+
+// ReadObject reads the object with that key into o. If the API server does not respond, it
+// tries again.
+func (c *Cluster) ReadObject(ctx context.Context, key client.ObjectKey, o client.Object) error {
+	return repeat(ctx, func() error { return c.Client.Get(ctx, key, o) })
+}
+
+// repeat calls do, at most maxAttempts times, until its outcome is certain.
+func repeat(ctx context.Context, do func() error) error {
 	wait := firstPause
 	for attempts := 1; ; attempts++ {
-		err := c.Client.Create(ctx, o)
+		err := do()
 		if !isUncertain(err) || attempts == maxAttempts {
 			return err
 		}

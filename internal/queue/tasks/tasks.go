@@ -198,7 +198,7 @@ func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.Ba
 	err := c.CreateObject(ctx, t)
 	if apierrors.IsAlreadyExists(err) {
 		t = &v1alpha1.BatchJob{}
-		err = c.Client.Get(ctx, client.ObjectKey{Namespace: whole.Namespace, Name: name}, t)
+		err = c.ReadObject(ctx, client.ObjectKey{Namespace: whole.Namespace, Name: name}, t)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("splitting %s off job %d: %w", name, whole.Spec.JobID, err)

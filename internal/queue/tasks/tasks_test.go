@@ -116,3 +116,28 @@ func TestTheArraysRecordFollows(t *testing.T) {
 		t.Errorf("a task twice: %v", err)
 	}
 }
+
+// A task whose object was created is found, although the answer was lost and the API server
+// does not respond at first when the object is read.
+func TestATaskWhoseAnswerIsLostIsFound(t *testing.T) {
+	c := anArray(t, "1-3")
+	creates, reads := 0, 0
+	c.Client = interceptor.NewClient(c.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if creates++; creates > 1 {
+				return w.Create(ctx, o, opts...)
+			}
+			return errors.Join(errors.New("connection reset"), w.Create(ctx, o.DeepCopyObject().(client.Object), opts...))
+		},
+		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if reads++; reads == 1 {
+				return errors.New("connection reset")
+			}
+			return w.Get(ctx, k, o, opts...)
+		},
+	})
+	jobs, err := Split(t.Context(), c, 7, []int32{1}, nil)
+	if err != nil || len(jobs) != 1 || jobs[0].Spec.Task == nil || reads != 2 {
+		t.Errorf("%v, %v after %d reads", jobs, err, reads)
+	}
+}

@@ -39,7 +39,7 @@ func newAPI(
 		q.RecordSteps(jobID, attempt, list)
 	}
 	agents := agentapi.New(agentapi.Options{
-		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps,
+		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps, Leads: cfg.leads,
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error

@@ -110,6 +110,8 @@ type Config struct {
 
 	// self is the identity of this process in the API server.
 	self string
+	// leads reports whether this process certainly holds the lease.
+	leads func() bool
 
 	// Ready, if set, is called once, when this process leads and every part
 	// of it serves.

@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config) error {
 		case <-work.Done():
 		}
 	}()
-	cfg.Kube = e.fenced(cfg.Kube)
+	cfg.Kube, cfg.leads = e.fenced(cfg.Kube), e.holds
 	err = lead(work, cfg, h)
 	select {
 	case <-e.over:

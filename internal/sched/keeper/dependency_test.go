@@ -69,3 +69,25 @@ func TestFinalJobStaysWhileADependencyNamesIt(t *testing.T) {
 		known(false, false, true)
 	})
 }
+
+// A singleton dependency names no other job: finished jobs are deleted while one waits.
+func TestFinalJobIsDeletedWhileASingletonWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		age := int32(300)
+		fake.Feed(w.Cluster, fake.Settings(v1alpha1.ClusterSpec{MinJobAge: &age}))
+		w.submit(1, 1, false)
+		w.submit(1, 1, false)
+		waiting, _ := w.Job(2)
+		w.update(waiting, func(s *v1alpha1.BatchJobSpec) {
+			s.Job.Hold, s.Job.Dependencies.Items = "user", []job.Dependency{{Type: "singleton"}}
+		})
+		w.settle()
+		b, _ := w.Job(1)
+		w.finish(b, 0)
+		w.pass(10 * time.Minute)
+		if _, ok := w.Job(1); ok {
+			t.Error("the finished job stays")
+		}
+	})
+}

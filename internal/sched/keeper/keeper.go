@@ -23,6 +23,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/dependency"
 	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -305,6 +306,7 @@ func (k *Keeper) trackDependencies(old, now *v1alpha1.BatchJob) {
 	for _, id := range before {
 		if delete(k.dependents[id], old.Spec.JobID); len(k.dependents[id]) == 0 {
 			delete(k.dependents, id)
+			k.queue.Add(id) // it may be deleted now
 		}
 	}
 	for _, id := range after {
@@ -323,7 +325,9 @@ func dependencyIDs(b *v1alpha1.BatchJob) []int64 {
 	items := b.Spec.Job.Dependencies.Items
 	ids := make([]int64, 0, len(items))
 	for i := range items {
-		ids = append(ids, items[i].JobID)
+		if !dependency.IsSingleton(items[i]) {
+			ids = append(ids, items[i].JobID)
+		}
 	}
 	return ids
 }

@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"slices"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/array"
 )
@@ -19,26 +17,6 @@ func (s *simulation) components(het int64) (all []*v1alpha1.BatchJob) {
 		}
 	}
 	return all
-}
-
-// together returns whether the agents of an attempt receive the job now, or are refused.
-// Those of a heterogeneous job wait for its other components; see package agentapi.
-func together(p *process, k runKey, b *v1alpha1.BatchJob) (start, over bool) {
-	id := array.HetID(b)
-	if id == 0 {
-		return true, false
-	}
-	now, ok := p.cluster.Job(k.job)
-	if !ok || now.Status.Attempt != k.attempt || now.Status.Allocation == nil ||
-		now.Status.State != v1alpha1.StateRunning && now.Status.State != v1alpha1.StateConfiguring {
-		return false, true
-	}
-	all := p.cluster.SplitOff(id)
-	if first, ok := p.cluster.Job(id); ok {
-		all = append(all, first)
-	}
-	missing := slices.ContainsFunc(all, func(c *v1alpha1.BatchJob) bool { return !hasStarted(c) })
-	return len(all) == int(b.Spec.Job.Het.Size) && !missing, false
 }
 
 // hasStarted reports whether the gang of the job is complete.

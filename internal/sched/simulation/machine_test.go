@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,9 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
-	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/sched/backfill"
-	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -72,32 +68,15 @@ type machine struct {
 	sim     *simulation
 	created map[string]bool // names of the pods that were created
 	lost    map[string]time.Time
-	agents  map[runKey]*agents
-}
-
-// agents are those of the pods of an attempt, and its script.
-type agents struct {
-	mu      sync.Mutex
-	asking  bool               // GangReady or Report is called
-	welcome *v1alpha1.BatchJob // the answer to GangReady
-	refused bool               // the attempt is over: the agents exit
-	acked   bool               // the report is accepted
-
-	started, ended bool
-	terminated     bool
-	due            time.Time // when the script ends
-	status, signal int32
+	agents  map[runKey]*agents // by the attempt that they run or ran
+	reused  map[runKey]runKey  // by the attempt that pods were created for: the one that they run now, if it is another
 }
 
 func newMachine(s *simulation) machine {
-	return machine{sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, agents: map[runKey]*agents{}}
-}
-
-func (m *machine) agentsOf(k runKey) *agents {
-	if m.agents[k] == nil {
-		m.agents[k] = &agents{}
+	return machine{
+		sim: s, created: map[string]bool{}, lost: map[string]time.Time{},
+		agents: map[runKey]*agents{}, reused: map[runKey]runKey{},
 	}
-	return m.agents[k]
 }
 
 // choices returns what the parts of the cluster can do next.
@@ -151,12 +130,17 @@ func indexOf(p *corev1.Pod) int {
 
 func (m *machine) createPod(set *jobset.JobSet, k runKey, i int) {
 	m.created[podName(k, i)] = true
+	isController := true
 	_, err := m.sim.api.create(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: podName(k, i), Labels: k.labels(),
 			Annotations: map[string]string{
 				wire.AnnotationNodeOffset: "0", batchv1.JobCompletionIndexAnnotation: strconv.Itoa(i),
+				wire.AnnotationPodTemplateHash: templateHashOf(set),
 			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "batch/v1", Kind: "Job", Name: set.Name + "-n0-0", Controller: &isController,
+			}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	})
@@ -197,12 +181,17 @@ func (m *machine) bind(pods []*corev1.Pod, nodes []string) {
 // isLost reports whether the node does not respond.
 func (m *machine) isLost(name string) bool { _, lost := m.lost[name]; return lost }
 
-// nextDue returns the time until the next script ends or the next node returns, at most
-// an hour.
+// nextDue returns the time until the next script ends, the next node returns, or agents
+// repeat a request, at most an hour.
 func (m *machine) nextDue() time.Duration {
 	d := time.Hour
 	for _, at := range m.lost {
 		d = min(d, time.Until(at))
+	}
+	for _, a := range m.agents {
+		if wait := time.Until(a.again); wait > 0 {
+			d = min(d, wait)
+		}
 	}
 	for _, x := range m.sim.truth.parts() {
 		if a := m.agentsOf(x.run); a.started && !a.ended && time.Until(a.due) > 0 {
@@ -215,7 +204,7 @@ func (m *machine) nextDue() time.Duration {
 // podChoices are what the garbage collector and the pod's kubelet can do.
 func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(string, func())) {
 	k := runOf(p)
-	a := m.agentsOf(k)
+	a := m.agentsOf(m.runIn(k))
 	deleting := p.DeletionTimestamp != nil
 	if !sets[k] && !deleting {
 		add("collect "+p.Name, func() { _ = m.sim.api.delete(keyOf(p), client.DeleteOptions{}) })
@@ -230,7 +219,7 @@ func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(strin
 	case p.Status.Phase == corev1.PodPending:
 		add("run "+p.Name, func() { m.setPhase(p, corev1.PodRunning) })
 	case over:
-	case a.acked:
+	case a.acked && !a.wantsNext && a.next == nil:
 		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodSucceeded) })
 	case a.refused:
 		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodFailed) })
@@ -245,122 +234,13 @@ func (m *machine) setPhase(p *corev1.Pod, phase corev1.PodPhase) {
 
 // stop ends what runs in a pod.
 func (m *machine) stop(p *corev1.Pod) {
-	k := runOf(p)
+	k := m.runIn(runOf(p))
 	a := m.agentsOf(k)
 	if indexOf(p) == 0 && a.started && !a.ended {
 		a.ended, a.signal = true, 15
 		m.sim.truth.scriptEnded(k)
 	}
 	m.sim.truth.podEnded(k, p.Spec.NodeName)
-}
-
-// gangComplete reports whether an agent runs in each pod and can reach the others.
-func (m *machine) gangComplete(pods []*corev1.Pod, n int) bool {
-	if len(pods) != n {
-		return false
-	}
-	return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-		return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || m.isLost(p.Spec.NodeName)
-	})
-}
-
-// agentChoices are what the agents of a complete gang can do.
-func (m *machine) agentChoices(k runKey, pods []*corev1.Pod, add func(string, func())) {
-	a := m.agentsOf(k)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	leader := m.sim.leader
-	switch {
-	case a.asking || a.refused || a.acked:
-	case a.started && !a.ended:
-		if !time.Now().Before(a.due) {
-			add("script of "+k.String()+" ends", func() { a.ended = true; m.sim.truth.scriptEnded(k) })
-		}
-	case a.welcome != nil && !a.started:
-		if leader == nil {
-			return
-		}
-		start, over := together(leader, k, a.welcome)
-		switch {
-		case over:
-			add("refuse "+k.String(), func() { a.refused = true })
-			return
-		case !start:
-			return
-		}
-		add("start script of "+k.String(), func() { m.startScript(k, a) })
-	default:
-		for _, p := range m.sim.reachable() {
-			former := ""
-			if p != leader {
-				former = fmt.Sprintf(" to process %d", p.number)
-			}
-			if a.started {
-				add("report of "+k.String()+former, func() { a.report(p, k) })
-				continue
-			}
-			addresses := make([]string, len(pods))
-			for _, p := range pods {
-				addresses[indexOf(p)] = p.Spec.NodeName + ":1"
-			}
-			add("hello of "+k.String()+former, func() { a.hello(p, k, addresses) })
-		}
-	}
-}
-
-func (a *agents) hello(p *process, k runKey, addresses []string) {
-	a.asking = true
-	p.running.Go(func() {
-		b, err := p.keep.GangReady(withCaller(p.ctx, "agents"), k.job, k.attempt, addresses)
-		defer p.sim.wakeUp()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.asking = false
-		switch {
-		case p.ctx.Err() != nil: // the connection broke: the agents try again
-		case errors.Is(err, keeper.ErrNotCurrent):
-			a.refused = true
-		case err == nil:
-			a.welcome = b
-		}
-	})
-}
-
-func (a *agents) report(p *process, k runKey) {
-	a.asking = true
-	r := wire.Report{JobID: k.job, Attempt: k.attempt, Kind: wire.ReportEnded, Status: a.status, Signal: a.signal}
-	p.running.Go(func() {
-		err := p.keep.Report(withCaller(p.ctx, "agents"), k.job, k.attempt, r)
-		defer p.sim.wakeUp()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.asking = false
-		if p.ctx.Err() == nil && (err == nil || errors.Is(err, keeper.ErrNotCurrent)) {
-			a.acked = true
-		}
-	})
-}
-
-// startScript starts the script on the CPUs that the welcome names.
-func (m *machine) startScript(k runKey, a *agents) {
-	cpus := map[string]backfill.CPUSet{}
-	for i := range a.welcome.Status.Allocation.Nodes {
-		n := &a.welcome.Status.Allocation.Nodes[i]
-		set, err := backfill.ParseCPUSet(n.CPUIDs)
-		if err != nil {
-			m.sim.truth.violate("job %s was allocated CPUs %q", k, n.CPUIDs)
-		}
-		cpus[n.ObjectName()] = set
-	}
-	a.started = true
-	a.due = time.Now().Add(m.sim.between(0, 4*time.Minute))
-	if m.sim.chance(6) || isFurther(a.welcome) { // it runs into its time limit, or ends with the first component
-		a.due = time.Now().Add(24 * time.Hour)
-	}
-	if m.sim.chance(4) {
-		a.status = 1
-	}
-	m.sim.truth.scriptStarted(k, a.welcome, cpus)
 }
 
 // commandChoices are the arrivals of commands at their agents.
@@ -370,7 +250,7 @@ func (m *machine) commandChoices(p *process, commands []command) (all []choice) 
 		if c.kind == wire.CommandTerminate && !a.started && !a.refused && !m.podGone(c.run) {
 			continue // it is received when the script runs
 		}
-		host, _ := m.sim.api.objects[objectKey{kindPod, namespace, podName(c.run, 0)}].(*corev1.Pod)
+		host := m.pod(c.run, 0)
 		if host != nil && m.isLost(host.Spec.NodeName) {
 			continue
 		}
@@ -389,9 +269,15 @@ func (m *machine) commandChoices(p *process, commands []command) (all []choice) 
 }
 
 func (m *machine) podGone(k runKey) bool {
-	name := podName(k, 0)
-	_, exists := m.sim.api.objects[objectKey{kindPod, namespace, name}]
-	return m.created[name] && !exists
+	return m.created[podName(m.sim.truth.podsOf(k), 0)] && m.pod(k, 0) == nil
+}
+
+// pod returns the pod with an index that the attempt runs in, or nil.
+func (m *machine) pod(k runKey, i int) *corev1.Pod {
+	host := m.sim.truth.podsOf(k)
+	name := objectKey{kindPod, m.sim.truth.of(host.job).namespace, podName(host, i)}
+	p, _ := m.sim.api.objects[name].(*corev1.Pod)
+	return p
 }
 
 // orphanChoices end what runs for pods whose object is gone, as kubelets do.
@@ -408,8 +294,7 @@ func (m *machine) orphanChoices() (all []choice) {
 // isOrphan reports whether no pod of the attempt is on the node any more.
 func (m *machine) isOrphan(x part) bool {
 	for i := range 8 {
-		p, ok := m.sim.api.objects[objectKey{kindPod, namespace, podName(x.run, i)}].(*corev1.Pod)
-		if ok && p.Spec.NodeName == x.node {
+		if p := m.pod(x.run, i); p != nil && p.Spec.NodeName == x.node {
 			return false
 		}
 	}

@@ -28,13 +28,16 @@ var modes = map[string]string{classSpare: preemption.ModeRequeue, classScrap: pr
 // graceSeconds is the time between the warning of a job of the class scrap and its end.
 const graceSeconds = 20
 
-// policies returns the settings, partitions and QOS of the cluster, which never change.
+// policies returns the settings, partitions, users and QOS of the cluster, which never change.
 func policies(preemptType string) []client.Object {
 	all := []client.Object{
 		fake.Settings(v1alpha1.ClusterSpec{PreemptType: preemptType, PreemptMode: preemption.ModeRequeue}),
 		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) {
 			p.Default, p.Nodes, p.PriorityTier, p.PreemptMode = true, "ALL", 2, "off"
 		}),
+	}
+	for i, name := range userNames {
+		all = append(all, fake.User(name, int64(1001+i)))
 	}
 	for _, name := range []string{classUrgent, classSpare, classScrap} {
 		q := &v1alpha1.QOS{}

@@ -3,13 +3,18 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +24,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
@@ -36,8 +42,9 @@ type process struct {
 	keep       *keeper.Keeper
 	plan       *planner.Planner
 	placements starter.Placements
-	recorder   *acct.Recorder  // nil: there is no database
-	ctx        context.Context //nolint:containedctx // its lifetime is the process's
+	api        *agentapi.Server // of the agents
+	recorder   *acct.Recorder   // nil: there is no database
+	ctx        context.Context  //nolint:containedctx // its lifetime is the process's
 	kill       context.CancelFunc
 	running    sync.WaitGroup
 
@@ -89,6 +96,14 @@ func (s *simulation) start() *process {
 	p.keep = keeper.New(keeper.Config{Cluster: p.cluster, Starter: start, Commander: p, Now: s.now, Log: log})
 	p.keep.PlanReason = func(id int64) string { x, _ := plan.Planned(id); return x.Reason }
 	p.keep.Nodes = plan.NodesView
+	// Its agents do not exit at the instant at which the keeper looks at them, because either
+	// may be first then.
+	start.Pool = agentapi.NewPool(func() time.Time { return time.Now().Add(time.Microsecond) })
+	p.keep.Pool = start.Pool
+	p.api = agentapi.New(agentapi.Options{
+		Cluster: p.cluster, Keeper: keeperOf{p}, Pool: start.Pool, Now: time.Now, Leads: p.mayWrite,
+		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
+	})
 	p.record()
 	plan.NeverRunnable, p.keep.Refused = p.keep.Enqueue, plan.Refused
 	fake.Feed(p.cluster, policies(s.preemptType)...)
@@ -111,6 +126,24 @@ func (s *simulation) start() *process {
 // are at a time, so that what a process requests does not depend on which of its goroutines
 // runs first.
 const keeperWorkers = 64
+
+// keeperOf is the keeper of a process for its agents' server.
+type keeperOf struct{ process *process }
+
+func (k keeperOf) GangReady(ctx context.Context, id int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error) {
+	ctx, cancel := context.WithCancel(withCaller(ctx, "agents"))
+	defer cancel()
+	defer context.AfterFunc(k.process.ctx, cancel)() // the server's goroutine ends with the process
+	b, err := k.process.keep.GangReady(ctx, id, attempt, addresses)
+	if k.process.ctx.Err() != nil {
+		return nil, keeper.ErrNotCurrent
+	}
+	return b, err
+}
+
+func (k keeperOf) Report(ctx context.Context, id int64, attempt int32, r wire.Report) error {
+	return k.process.keep.Report(withCaller(ctx, "agents"), id, attempt, r)
+}
 
 // crash kills the process: none of its requests is answered.
 func (p *process) crash() {
@@ -202,6 +235,8 @@ func set(o, stored client.Object) {
 		stored.(*v1alpha1.BatchJob).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *v1alpha1.Reservation:
 		stored.(*v1alpha1.Reservation).DeepCopyInto(to) //nolint:forcetypeassert // the same key
+	case *corev1.Pod:
+		stored.(*corev1.Pod).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *jobset.JobSet, *podgroup.PodGroup: // they are not read
 	default:
 		panic(fmt.Sprintf("the simulation does not return a %T", o))
@@ -209,6 +244,10 @@ func set(o, stored client.Object) {
 }
 
 func (c *apiClient) Get(ctx context.Context, name client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if s, ok := o.(*corev1.Secret); ok { // that of the agents' key
+		s.Data = map[string][]byte{"key": make([]byte, 32)}
+		return nil
+	}
 	k := keyOf(o)
 	k.namespace, k.name = name.Namespace, name.Name
 	stored, err := c.process.call(ctx, http.MethodGet, "get "+k.String(), func() (client.Object, error) { return c.process.sim.api.get(k) })
@@ -219,6 +258,9 @@ func (c *apiClient) Get(ctx context.Context, name client.ObjectKey, o client.Obj
 }
 
 func (c *apiClient) Create(ctx context.Context, o client.Object, _ ...client.CreateOption) error {
+	if r, ok := o.(*authv1.TokenReview); ok {
+		return review(r)
+	}
 	created := copyOf(o)
 	stored, err := c.process.call(ctx, http.MethodPost, "create "+keyOf(o).String(), func() (client.Object, error) {
 		return c.process.sim.api.create(created)
@@ -227,6 +269,29 @@ func (c *apiClient) Create(ctx context.Context, o client.Object, _ ...client.Cre
 		set(o, stored)
 	}
 	return err
+}
+
+// review accepts the token of a pod.
+func review(r *authv1.TokenReview) error {
+	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(r.Spec.Token, ".")[1])
+	if err != nil {
+		return err
+	}
+	var c struct {
+		Subject    string `json:"sub"`
+		Kubernetes struct {
+			Pod struct{ Name, UID string } `json:"pod"`
+		} `json:"kubernetes.io"`
+	}
+	if err := json.Unmarshal(claims, &c); err != nil {
+		return err
+	}
+	r.Status.Authenticated, r.Status.User.Username = true, c.Subject
+	r.Status.User.Extra = map[string]authv1.ExtraValue{
+		"authentication.kubernetes.io/pod-name": {c.Kubernetes.Pod.Name},
+		"authentication.kubernetes.io/pod-uid":  {c.Kubernetes.Pod.UID},
+	}
+	return nil
 }
 
 // List returns the pods with labels.
@@ -317,7 +382,22 @@ func build(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		Namespace: b.Namespace, Name: kube.Name(run.job, run.attempt), Labels: run.labels(),
 		Annotations: map[string]string{nodesAnnotation: fmt.Sprint(len(b.Status.Allocation.Nodes))},
 	}
-	return &podgroup.PodGroup{ObjectMeta: m}, &jobset.JobSet{ObjectMeta: *m.DeepCopy()}, nil
+	set := &jobset.JobSet{ObjectMeta: *m.DeepCopy()}
+	set.Spec.ReplicatedJobs = make([]jobset.ReplicatedJob, 1)
+	set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{
+		wire.AnnotationPodTemplateHash: podTemplate(b),
+	}
+	return &podgroup.PodGroup{ObjectMeta: m}, set, nil
+}
+
+// podTemplate returns what distinguishes the pods of jobs, in place of its hash.
+func podTemplate(b *v1alpha1.BatchJob) string {
+	return fmt.Sprintf("%s in %s with %d CPUs", b.Spec.User, b.Spec.Job.Batch.WorkDir, b.Status.Allocation.Nodes[0].CPUs)
+}
+
+// templateHashOf returns the hash of the template of a JobSet's pods.
+func templateHashOf(set *jobset.JobSet) string {
+	return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationPodTemplateHash]
 }
 
 // callerKey is the key of the name of the part of a process that sends requests. It

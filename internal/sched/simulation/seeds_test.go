@@ -101,7 +101,7 @@ func TestNothingIsLost(t *testing.T) {
 // mustBeSeen is what happens in any 30 seeds.
 var mustBeSeen = []string{
 	"further components started", "jobs started in a reservation", "preempted jobs ran again",
-	"jobs with records",
+	"jobs with records", "jobs ran in reused pods",
 	"jobs preempted with CANCEL", "jobs preempted with REQUEUE",
 }
 

@@ -369,6 +369,7 @@ func simulate(t *testing.T, seed uint64, p parameters) (r result) {
 				p.crash()
 			}
 		}
+		time.Sleep(time.Second) // until the goroutines of their servers have noticed
 		synctest.Wait()
 		s.truth.checkRecords()
 		r = result{

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,12 +36,13 @@ type truth struct {
 // history is what happened to a job.
 type history struct {
 	uid                 types.UID // of its object
+	namespace           string
+	placed              map[int32]*v1alpha1.BatchJob // by attempt: the last version that has nodes
 	runs                []runKey
 	running             bool
 	started             time.Time
 	cancelled, requeued bool // requested by its user
 	final               string
-	hadNodes            bool             // it was placed at some time
 	tasks               []int64          // of an array: the jobs that were split off
 	preempted           map[int32]string // by attempt: how it was preempted
 }
@@ -67,7 +69,7 @@ func (t *truth) violate(format string, args ...any) {
 
 func (t *truth) of(id int64) *history {
 	if t.jobs[id] == nil {
-		t.jobs[id] = &history{preempted: map[int32]string{}}
+		t.jobs[id] = &history{preempted: map[int32]string{}, placed: map[int32]*v1alpha1.BatchJob{}}
 	}
 	return t.jobs[id]
 }
@@ -118,6 +120,7 @@ func (t *truth) scriptStarted(k runKey, b *v1alpha1.BatchJob, cpus map[string]ba
 	}
 	t.checkConditions(k, b)
 	t.checkTogether(k, b)
+	t.checkPod(k, b)
 	t.countRun(h, b)
 	h.runs = append(h.runs, k)
 	h.running, h.started = true, time.Now()
@@ -203,7 +206,7 @@ func (t *truth) changed(old, now client.Object) {
 	switch now := now.(type) {
 	case *v1alpha1.BatchJob:
 		was, _ := old.(*v1alpha1.BatchJob)
-		t.jobChanged(was, now)
+		t.jobChanged(current(was), current(now))
 	case *v1alpha1.Reservation:
 		t.reservationChanged(now)
 	case nil:
@@ -215,24 +218,40 @@ func (t *truth) changed(old, now client.Object) {
 	}
 }
 
+// current returns the job with its status, which a job that was created as running has in
+// its spec at first.
+func current(b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
+	if b == nil || b.InitialStatus() == nil {
+		return b
+	}
+	n := *b
+	n.Status = *b.CurrentStatus()
+	return &n
+}
+
 func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 	id := now.Spec.JobID
 	h := t.of(id)
-	state := now.CurrentStatus().State
+	state := now.Status.State
 	if h.uid != "" && h.uid != now.UID {
 		t.violate("job %d has another object: %s after %s", id, now.UID, h.uid)
 	}
-	h.uid = now.UID
-	t.noteForDependencies(h, now)
-	if old != nil && old.CurrentStatus().IsFinal() && state != old.CurrentStatus().State &&
+	h.uid, h.namespace = now.UID, now.Namespace
+	if now.Status.Allocation != nil {
+		h.placed[now.Status.Attempt] = now
+	}
+	t.noteForDependencies(now)
+	if old != nil && old.IsFinal() && state != old.Status.State &&
 		old.Spec.Requeues <= old.Status.Requeues && !t.isQueuedWithFirst(old) {
 		t.violate("job %d was %s and became %q", id, old.Status.State, state)
 	}
 	t.checkPreemption(old, now)
-	if old != nil && now.Status.Attempt > old.Status.Attempt {
+	if now.Status.Attempt > 0 && (old == nil || now.Status.Attempt > old.Status.Attempt) {
+		t.recordPlacement(now)
 		t.checkReservations(now)
+		t.checkReuse(now)
 	}
-	if !now.CurrentStatus().IsFinal() {
+	if !now.IsFinal() {
 		h.final = ""
 		t.checkAllocation(now)
 		return
@@ -244,13 +263,24 @@ func (t *truth) jobChanged(old, now *v1alpha1.BatchJob) {
 	h.final = state
 }
 
+// recordPlacement adds the nodes and pods of a job that is placed to the trace.
+func (t *truth) recordPlacement(b *v1alpha1.BatchJob) {
+	var where []string
+	for i := range b.Status.Allocation.Nodes {
+		n := &b.Status.Allocation.Nodes[i]
+		where = append(where, n.Node+":"+n.CPUIDs)
+	}
+	k := runKey{b.Spec.JobID, b.Status.Attempt}
+	t.sim.record(fmt.Sprintf("... places %s on %s in the pods of %s", k, strings.Join(where, " "), hostOf(b)))
+}
+
 // checkAllocation checks that no other job holds CPUs of this job's allocation.
 func (t *truth) checkAllocation(b *v1alpha1.BatchJob) {
 	if !b.HoldsAllocation() {
 		return
 	}
 	for _, o := range t.sim.api.list(kindJob) {
-		x := o.(*v1alpha1.BatchJob) //nolint:forcetypeassert // of that kind
+		x := current(o.(*v1alpha1.BatchJob)) //nolint:forcetypeassert // of that kind
 		if x.Spec.JobID == b.Spec.JobID || !x.HoldsAllocation() {
 			continue
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
+// userNames are the users, and namespace is that of the first one.
+var userNames = []string{"a", "b"}
+
 const namespace = "user-a"
 
 // users submit and change jobs. Their requests reach the API server without a fault.
@@ -65,7 +68,7 @@ func isHeld(b *v1alpha1.BatchJob) bool { return b.AwaitsStart() && b.Spec.Job.Ho
 func (u *users) jobs(is func(*v1alpha1.BatchJob) bool) (all []*v1alpha1.BatchJob) {
 	for _, o := range u.sim.api.list(kindJob) {
 		b := o.(*v1alpha1.BatchJob) //nolint:forcetypeassert // of that kind
-		if b.Spec.JobID != 0 && b.DeletionTimestamp == nil && is(b) {
+		if b.Spec.JobID != 0 && b.DeletionTimestamp == nil && is(current(b)) {
 			all = append(all, b)
 		}
 	}
@@ -138,7 +141,7 @@ func (u *users) submit() {
 		u.submitted += 3
 	case s.chance(6):
 		u.addComponents(b)
-	case s.chance(3):
+	case b.Spec.User == userNames[0] && s.chance(3):
 		if r, ok := pick(s.random, s.api.list(kindReservation)); ok {
 			j.Reservation = r.GetName()
 		}
@@ -149,8 +152,12 @@ func (u *users) submit() {
 // newJob returns a job that is not submitted yet.
 func (u *users) newJob() *v1alpha1.BatchJob {
 	submit := metav1.NewMicroTime(u.sim.now())
+	name := userNames[0]
+	if u.sim.chance(4) {
+		name = userNames[1]
+	}
 	return &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{
-		User: "a", Partition: "debug", SubmitTime: &submit, Job: u.description(),
+		User: name, Partition: "debug", SubmitTime: &submit, Job: u.description(),
 	}}
 }
 
@@ -161,7 +168,7 @@ func (u *users) create(b *v1alpha1.BatchJob) {
 	s.lastID += int64(len(b.Spec.Components)) // they get the next ids
 	u.submitted++
 	b.ObjectMeta = metav1.ObjectMeta{
-		Namespace: namespace, Name: fmt.Sprintf("j-%d", b.Spec.JobID), Finalizers: []string{wire.Finalizer},
+		Namespace: "user-" + b.Spec.User, Name: fmt.Sprintf("j-%d", b.Spec.JobID), Finalizers: []string{wire.Finalizer},
 	}
 	if _, err := s.api.create(b); err != nil {
 		panic(err) // the name is new
@@ -177,10 +184,14 @@ func (u *users) description() job.Job {
 	if s.chance(3) {
 		nodes = 2
 	}
+	dir := "/home"
+	if s.chance(4) {
+		dir = "/scratch"
+	}
 	return job.Job{
 		Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: 1 + s.random.Int32N(cpusOfNode)},
 		Time:  job.Time{Limit: []int32{1, 2, 5, 10, 600}[s.random.IntN(5)]},
-		Batch: job.Batch{Requeue: &requeue},
+		Batch: job.Batch{Requeue: &requeue, WorkDir: dir},
 	}
 }
 

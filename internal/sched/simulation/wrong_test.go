@@ -170,6 +170,30 @@ var wrongHistories = map[string]wrongHistory{
 		b.UID = "second"
 		s.api.put(b)
 	}, "has another object"},
+	"a job in the pods of another user": {func(s *simulation) {
+		s.reuses(func(b *v1alpha1.BatchJob) { b.Spec.User = "b" })
+	}, "of user b was placed in the pods of 1-1 of user a"},
+	"a job in the pods of another partition": {func(s *simulation) {
+		s.reuses(func(b *v1alpha1.BatchJob) { b.Status.Partition = classScrap })
+	}, "was placed in the pods of 1-1 of partition debug"},
+	"a job in pods on other CPUs": {func(s *simulation) {
+		s.reuses(func(b *v1alpha1.BatchJob) { b.Status.Allocation.Nodes[0].CPUIDs = "2-3" })
+	}, "which have other CPUs"},
+	"a job in other pods than it would get": {func(s *simulation) {
+		s.reuses(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.WorkDir = "/scratch" })
+	}, "which are not as its own"},
+	"two jobs in the same pods": {func(s *simulation) {
+		s.reuses(nil)
+		s.reuses(nil)
+	}, "jobs 4 and 2 run in the pods of 1-1"},
+	"a script without a pod": {func(s *simulation) {
+		s.runs(aJob(s, nil))
+	}, "began without a pod"},
+	"an agent receives the job of another pod": {func(s *simulation) {
+		b := aJob(s, nil)
+		s.api.put(b)
+		s.truth.podReused(runKey{b.Spec.JobID + 1, 1}, runKey{b.Spec.JobID, 1})
+	}, "the agent of 2-1 received 1-1"},
 	"a job is stuck": {func(s *simulation) {
 		s.api.put(aJob(s, nil))
 		s.truth.unsettled()

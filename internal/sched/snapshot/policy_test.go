@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,6 +148,28 @@ func TestMagneticReservation(t *testing.T) {
 	r.Spec.Nodes = ""
 	if in, on := attracted("anna", ""); in != "" || on != "n1" {
 		t.Errorf("without its nodes: %q on %s", in, on)
+	}
+}
+
+// Of several MAGNETIC reservations the first one by name attracts a job, in whatever order
+// the store returns them.
+func TestSeveralMagneticReservations(t *testing.T) {
+	magnetic := func(name, nodes string) *v1alpha1.Reservation {
+		r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		r.Spec = v1alpha1.ReservationSpec{
+			StartTime: metav1.NewTime(schedtest.Now), Duration: 60, Nodes: nodes, Flags: []string{"MAGNETIC"}, Users: []string{"anna"},
+		}
+		return r
+	}
+	b := schedtest.Job(1)
+	b.Spec.User = "anna"
+	all := []*v1alpha1.Reservation{magnetic("a", "n2"), magnetic("b", "n1")}
+	for range 2 {
+		slices.Reverse(all)
+		s := newSnapshot(Input{Reservations: all, Jobs: []*v1alpha1.BatchJob{b}})
+		if in := s.MagneticReservation(s.Plan().Decisions[0]); in != "a" {
+			t.Errorf("the job is in reservation %q", in)
+		}
 	}
 }
 

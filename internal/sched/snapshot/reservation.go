@@ -47,6 +47,7 @@ func (s *Snapshot) addReservations(objects []*v1alpha1.Reservation) {
 		s.reservations[r.Name] = r
 	}
 	s.sortReservations()
+	slices.SortFunc(s.magnetic, func(a, b *v1alpha1.Reservation) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (s *Snapshot) addOccurrences(spec *v1alpha1.ReservationSpec, r backfill.AdvanceReservation) {

@@ -279,7 +279,9 @@ func TestDecide(t *testing.T) {
 
 		{name: "a job that is over is kept for a while", job: aJob("COMPLETED", completing("")), want: Wait, wake: 5 * time.Minute},
 		{name: "and no longer", job: aJob("FAILED", completing("")), after: 5 * time.Minute, want: Delete},
-		{name: "unless a client waits for it", job: aJob("FAILED", completing("")), after: 5 * time.Minute, awaited: true, want: Wait, wake: 6 * time.Minute},
+		{name: "unless another job depends on it", job: aJob("FAILED", completing("")), after: 5 * time.Minute, awaited: true, want: Wait, wake: 6 * time.Minute},
+		{name: "also if it is deleted", awaited: true, want: Wait, wake: time.Minute,
+			job: aJob("FAILED", completing(""), func(b *v1alpha1.BatchJob) { b.DeletionTimestamp = &metav1.Time{Time: t0} })},
 		{name: "a completed job is requeued", job: aJob("COMPLETED", completing(""), requeued), want: Requeue},
 		{name: "a cancelled job is not requeued", job: aJob("CANCELLED", completing(""), requeued, cancelled), want: Wait, wake: 5 * time.Minute},
 		{name: "or deleted", job: aJob("COMPLETED", func(b *v1alpha1.BatchJob) { b.DeletionTimestamp = &metav1.Time{Time: t0} }), want: RemoveFinalizer},

@@ -11,6 +11,9 @@ import (
 // is reconciled again, in case a notification was lost.
 const unstoredRetry = 30 * time.Second
 
+// awaitedRetry is the interval in which a job that others wait for is reconciled again.
+const awaitedRetry = time.Minute
+
 // final is Next for a job with a final state.
 func (f *Facts) final() Action {
 	switch {
@@ -21,15 +24,16 @@ func (f *Facts) final() Action {
 	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable):
 		// Deleting it deletes its pods.
 		return f.leftoverPods()
+	case f.Job.DeletionTimestamp != nil && f.IsAwaited:
+		// A job that is gone counts as a dependency that is satisfied.
+		return Action{Wake: f.Now.Add(awaitedRetry)}
 	case f.Job.DeletionTimestamp != nil:
 		return f.removeFinalizer()
-	case f.RequeueAsked() && !f.Cancelled():
-		return Action{Kind: Requeue}
 	}
-	if f.ownsLeftoverPods() {
+	if f.ownsLeftoverPods() { // the next attempt would forget them
 		return f.leftoverPods()
 	}
-	if f.recurs() || f.isQueuedWithLeader() {
+	if f.RequeueAsked() && !f.Cancelled() || f.recurs() || f.isQueuedWithLeader() {
 		return Action{Kind: Requeue}
 	}
 	gone := f.Now
@@ -40,7 +44,7 @@ func (f *Facts) final() Action {
 	case f.Now.Before(gone):
 		return Action{Wake: gone}
 	case f.IsAwaited, len(f.SplitOff) > 0, f.Leader != nil && !f.Leader.IsFinal():
-		return Action{Wake: f.Now.Add(time.Minute)}
+		return Action{Wake: f.Now.Add(awaitedRetry)}
 	case f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredRetry)}
 	}

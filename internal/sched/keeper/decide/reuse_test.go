@@ -48,3 +48,21 @@ func TestDeletedJobKeepsPodsThatAnotherRunsIn(t *testing.T) {
 		t.Errorf("when no other runs there: %+v", got)
 	}
 }
+
+// A job that is requeued after its end keeps its pods until no other job runs there, and
+// deletes them: the status of the next attempt does not name them.
+func TestRequeuedJobDeletesItsPodsFirst(t *testing.T) {
+	b := aJob(v1alpha1.StateCompleted)
+	b.Spec.Requeues = b.Status.Requeues + 1
+	b.Status.Pods = &v1alpha1.PodsOf{JobID: b.Spec.JobID, Attempt: b.Status.Attempt}
+	f := Facts{Job: b, Now: t0, PodsReused: true}
+	if got := f.final(); got.Kind != Wait || got.Wake.IsZero() {
+		t.Errorf("while another runs there: %+v", got)
+	}
+	if f.PodsReused = false; f.final().Kind != CleanUp {
+		t.Errorf("when no other runs there: %+v", f.final())
+	}
+	if b.Status.Pods = nil; f.final().Kind != Requeue {
+		t.Errorf("without its pods: %+v", f.final())
+	}
+}
