@@ -21,12 +21,9 @@ func (f *Facts) final() Action {
 		return Action{Kind: WriteAssumed}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredRetry)}
-	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable):
+	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable || f.IsAwaited):
 		// Deleting it deletes its pods.
 		return f.leftoverPods()
-	case f.Job.DeletionTimestamp != nil && f.IsAwaited:
-		// A job that is gone counts as a dependency that is satisfied.
-		return Action{Wake: f.Now.Add(awaitedRetry)}
 	case f.Job.DeletionTimestamp != nil:
 		return f.removeFinalizer()
 	}
@@ -52,15 +49,16 @@ func (f *Facts) final() Action {
 }
 
 // removeFinalizer lets the API server delete a job after the jobs that were split off it
-// have ended. They need its script, and are cancelled with it.
+// have ended. They need its script, and are cancelled with it. No job may depend on it any
+// more, because a job that is gone counts as a dependency that is satisfied.
 func (f *Facts) removeFinalizer() Action {
 	for _, t := range f.SplitOff {
 		if t.Spec.Cancel == nil && !t.IsFinal() {
 			return Action{Kind: CancelParts}
 		}
 	}
-	if slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() }) {
-		return Action{Wake: f.Now.Add(time.Minute)}
+	if f.IsAwaited || slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() }) {
+		return Action{Wake: f.Now.Add(awaitedRetry)}
 	}
 	return Action{Kind: RemoveFinalizer}
 }

@@ -47,6 +47,10 @@ func TestDeletedJobKeepsPodsThatAnotherRunsIn(t *testing.T) {
 	if got := f.final(); got.Kind != RemoveFinalizer {
 		t.Errorf("when no other runs there: %+v", got)
 	}
+	f.IsAwaited = true
+	if got := f.final(); got.Kind != CleanUp {
+		t.Errorf("when another job depends on it: %+v", got)
+	}
 }
 
 // A job that is requeued after its end keeps its pods until no other job runs there, and
