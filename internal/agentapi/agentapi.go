@@ -41,7 +41,7 @@ type Options struct {
 	// nil: never.
 	Gone func(error) bool
 	// Leads reports whether this process certainly leads; nil: it does. While it does not,
-	// agents are told to try again, because another process may know better.
+	// agents have to try again, because another process may lead.
 	Leads func() bool
 	// Pool is shared with the starter; nil: no pod is reused for another job.
 	Pool *Pool
