@@ -85,7 +85,7 @@ func TestFinalJobIsDeletedWhileASingletonWaits(t *testing.T) {
 		w.settle()
 		b, _ := w.Job(1)
 		w.finish(b, 0)
-		w.pass(10 * time.Minute)
+		w.advance(10 * time.Minute)
 		if _, ok := w.Job(1); ok {
 			t.Error("the finished job stays")
 		}
