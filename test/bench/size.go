@@ -315,7 +315,7 @@ func (b *sizeBench) restart(ctx context.Context, jobs, n int) error {
 	ready := time.Since(start)
 	err := until(ctx, 5*time.Minute, 50*time.Millisecond, func() (bool, error) {
 		out, err := b.output(ctx, "squeue", "-h", "-o", "%i")
-		return err == nil && strings.Count(out, "\n") >= jobs, nil
+		return err == nil && len(strings.Fields(out)) >= jobs, nil
 	})
 	if err != nil {
 		return err
