@@ -36,6 +36,25 @@ type agents struct {
 	status, signal int32
 }
 
+// over reports whether the agents exit, because the attempt is done or was refused.
+func (a *agents) over() (done, refused bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.acked && !a.wantsNext && a.next == nil, a.refused
+}
+
+func (a *agents) isRefused() bool {
+	_, refused := a.over()
+	return refused
+}
+
+// repeatsAt returns when a request that failed is repeated.
+func (a *agents) repeatsAt() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.again
+}
+
 func (m *machine) agentsOf(k runKey) *agents {
 	if m.agents[k] == nil {
 		m.agents[k] = &agents{}

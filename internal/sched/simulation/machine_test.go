@@ -189,7 +189,7 @@ func (m *machine) nextDue() time.Duration {
 		d = min(d, time.Until(at))
 	}
 	for _, a := range m.agents {
-		if wait := time.Until(a.again); wait > 0 {
+		if wait := time.Until(a.repeatsAt()); wait > 0 {
 			d = min(d, wait)
 		}
 	}
@@ -212,6 +212,7 @@ func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(strin
 	if p.Spec.NodeName == "" || m.isLost(p.Spec.NodeName) {
 		return
 	}
+	done, refused := a.over()
 	over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
 	case deleting:
@@ -219,9 +220,9 @@ func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(strin
 	case p.Status.Phase == corev1.PodPending:
 		add("run "+p.Name, func() { m.setPhase(p, corev1.PodRunning) })
 	case over:
-	case a.acked && !a.wantsNext && a.next == nil:
+	case done:
 		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodSucceeded) })
-	case a.refused:
+	case refused:
 		add("exit "+p.Name, func() { m.setPhase(p, corev1.PodFailed) })
 	}
 }
@@ -247,7 +248,7 @@ func (m *machine) stop(p *corev1.Pod) {
 func (m *machine) commandChoices(p *process, commands []command) (all []choice) {
 	for i, c := range commands {
 		a := m.agentsOf(c.run)
-		if c.kind == wire.CommandTerminate && !a.started && !a.refused && !m.podGone(c.run) {
+		if c.kind == wire.CommandTerminate && !a.started && !a.isRefused() && !m.podGone(c.run) {
 			continue // it is received when the script runs
 		}
 		host := m.pod(c.run, 0)
