@@ -60,8 +60,8 @@ func compareHosts(a, b string) int {
 	return cmp.Compare(na, nb)
 }
 
-// Sort sorts names as Slurm sorts nodes: by prefix, then by the width of a padded
-// number, then by number.
+// Sort sorts names as Slurm sorts nodes: by prefix, then by the number of digits, then by
+// number.
 func Sort(names []string) {
 	slices.SortFunc(names, Compare)
 }
@@ -73,24 +73,10 @@ func Compare(a, b string) int {
 	if pa != pb {
 		return strings.Compare(pa, pb)
 	}
-	if da == "" || db == "" {
-		return len(da) - len(db)
-	}
-	if wa, wb := width(da), width(db); wa != wb {
-		return wa - wb
-	}
 	if len(da) != len(db) {
 		return len(da) - len(db)
 	}
 	return strings.Compare(da, db)
-}
-
-// width returns the number of digits of a padded number, or 0 for another one.
-func width(digits string) int {
-	if len(digits) > 1 && digits[0] == '0' {
-		return len(digits)
-	}
-	return 0
 }
 
 // split splits a name into a prefix and a number at its end. Excess digits of a

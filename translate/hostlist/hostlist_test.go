@@ -81,6 +81,8 @@ func TestFoldSorted(t *testing.T) {
 		"a,b,a1,a2":      "a,a[1-2],b",
 		"n[001-003],n04": "n[04,001-003]",
 		"n2,n1,n2":       "n[1-2]",
+		"n1000,n0999":    "n[0999-1000]",
+		"n100,n01,n2":    "n[2,01,100]",
 	} {
 		names, err := Expand(in)
 		if err != nil {
