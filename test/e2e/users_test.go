@@ -135,6 +135,19 @@ func TestUsers(t *testing.T) {
 	t.Run("by uid", s.byUID)
 	t.Run("scripts", s.scripts)
 	t.Run("attacks", s.attacks)
+	t.Run("hidden agent", s.hiddenAgent)
+}
+
+// hiddenAgent: a job cannot read the memory of its agent, which runs as the same user and
+// has the job's token.
+func (s *shared) hiddenAgent(t *testing.T) {
+	const look = `cat /proc/$PPID/comm; stat -c %u /proc/$PPID/mem; cat /proc/$PPID/environ 2>&1 | head -c 100`
+	line := s.bob.command(s.bin, "srun", "-n1", "sh", "-c", look)
+	out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+	got := strings.SplitN(string(out), "\n", 3)
+	if err != nil || len(got) != 3 || got[0] != "agent" || got[1] != "0" || !strings.Contains(got[2], "Permission denied") {
+		t.Errorf("the agent, the owner of its memory, and its environment are %q, %v", got, err)
+	}
 }
 
 // byUID: commands find the cluster independently of HOME, as under cron or in programs that
