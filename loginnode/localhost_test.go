@@ -25,7 +25,6 @@ import (
 // on its loopback. Listeners on the login node's loopback are not reachable from there.
 func network(t *testing.T, n *node, p *person) (pid string) {
 	t.Helper()
-	needRoot(t)
 	have(t, "unshare", "nsenter", "ip", "python3", "curl")
 	s, err := n.login(p).NewSession()
 	n.must(err)
@@ -56,6 +55,7 @@ func connector(t *testing.T, c *loginnode.Config) string {
 // -L to localhost of a job reaches the job's own loopback, and neither the
 // login node's nor that of another user's job.
 func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
+	needRoot(t)
 	pids := map[string]string{}
 	n := start(t, func(c *loginnode.Config) {
 		connect := connector(t, c)

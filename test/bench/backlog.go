@@ -49,11 +49,7 @@ func benchBacklog(ctx context.Context, o options) error {
 		return err
 	}
 	text += overFleet(busy)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return backlogMarks.replace(o.page, text)
+	return backlogMarks.publish(o.page, text)
 }
 
 // backlogTable measures every backlog with both, in turns, each in a cluster of its own.

@@ -55,11 +55,7 @@ func benchFailover(ctx context.Context, o options) error {
 	text := fmt.Sprintf("| from SIGKILL of the leader until | median (and the range) of %d |\n|---|---|\n", o.repeat) +
 		fmt.Sprintf("| the standby leads | %s |\n", cell(leads)) +
 		fmt.Sprintf("| the next job's script runs | %s |\n", cell(starts)) + circumstances(busy)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return failoverMarks.replace(o.page, text)
+	return failoverMarks.publish(o.page, text)
 }
 
 // failOver kills the leader of a cluster whose CPUs are all allocated, then lets the

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -113,11 +112,7 @@ func benchFloods(ctx context.Context, o options) error {
 		return err
 	}
 	text := b.table() + plans + circumstances(load)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return floodsMarks.replace(o.page, text)
+	return floodsMarks.publish(o.page, text)
 }
 
 // makeUser creates a user of the machine for the duration of the run.
@@ -172,16 +167,9 @@ func (u floodUser) kubeconfig() string {
 
 // prepare finds the process, fills the queue and starts the job to attach to.
 func (b *floodBench) prepare(ctx context.Context) error {
-	var ports struct{ PID int }
-	data, err := os.ReadFile(filepath.Join(b.state, "process.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &ports)
-	}
-	if err != nil {
+	var err error
+	if b.pid, err = processOf(b.state); err != nil {
 		return err
-	}
-	if b.pid = ports.PID; b.pid == 0 {
-		return fmt.Errorf("process.json names no process: %s", data)
 	}
 	if b.client, err = newAPIClient(filepath.Join(b.state, "kubeconfig")); err != nil {
 		return err

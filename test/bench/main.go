@@ -138,11 +138,7 @@ func bench(ctx context.Context, o options) error {
 		}
 		text += more
 	}
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return what.marks.replace(o.page, text)
+	return what.marks.publish(o.page, text)
 }
 
 func say(format string, args ...any) {

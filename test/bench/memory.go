@@ -17,23 +17,12 @@ const memoryPause = 5 * time.Second
 // takes, and the processor time of its submission. With o.profiles it writes heap profiles
 // there.
 func benchMemory(ctx context.Context, o options) error {
-	bin, err := filepath.Abs(o.bin)
+	_, state, stop, err := startAlone(ctx, o, queueSuite.up...)
+	defer stop()
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "berth-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	s, _, err := startBerth(ctx, &suite{up: queueSuite.up, ups: 1}, bin, work)
-	if s != nil {
-		defer s.stop()
-	}
-	if err != nil {
-		return err
-	}
-	c, err := newAPIClient(filepath.Join(work, "berth-state", "kubeconfig"))
+	c, err := newAPIClient(filepath.Join(state, "kubeconfig"))
 	if err != nil {
 		return err
 	}

@@ -67,24 +67,12 @@ type podBench struct {
 }
 
 func benchPods(ctx context.Context, o options) error {
-	bin, err := filepath.Abs(o.bin)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "berth-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
 	busy := firstField("/proc/loadavg")
-	s, _, err := startBerth(ctx, &suite{up: []string{"--nodes=0"}, ups: 1}, bin, work)
-	if s != nil {
-		defer s.stop()
-	}
+	s, state, stop, err := startAlone(ctx, o, "--nodes=0")
+	defer stop()
 	if err != nil {
 		return err
 	}
-	state := filepath.Join(work, "berth-state")
 	b := &podBench{cluster: s}
 	if b.fleet, err = newFleet(filepath.Join(state, "kubeconfig"), podNodes); err != nil {
 		return err
@@ -106,11 +94,7 @@ func benchPods(ctx context.Context, o options) error {
 		return err
 	}
 	text += overFleet(busy)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return podsMarks.replace(o.page, text)
+	return podsMarks.publish(o.page, text)
 }
 
 // table measures every load with both, in turns.
@@ -308,8 +292,11 @@ func processOf(state string) (int, error) {
 		return 0, err
 	}
 	var p struct{ PID int }
-	if err := json.Unmarshal(data, &p); err != nil || p.PID == 0 {
+	if err := json.Unmarshal(data, &p); err != nil {
 		return 0, fmt.Errorf("process.json: %w: %s", err, data)
+	}
+	if p.PID == 0 {
+		return 0, fmt.Errorf("process.json names no process: %s", data)
 	}
 	return p.PID, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -59,25 +58,9 @@ type sizeBench struct {
 }
 
 func benchSize(ctx context.Context, o options) error {
-	bin, err := filepath.Abs(o.bin)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "berth-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
 	busy := firstField("/proc/loadavg")
-	conf := filepath.Join(work, "slurm.conf")
-	if err := os.WriteFile(conf, []byte(sizeConf), 0o600); err != nil {
-		return err
-	}
-	what := &suite{up: []string{"--slurm-conf", conf}, ups: 1}
-	b := &sizeBench{state: filepath.Join(work, "berth-state")}
-	if b.system, _, err = startBerth(ctx, what, bin, work); b.system != nil {
-		defer b.stop()
-	}
+	b, stop, err := startSized(ctx, o, sizeConf)
+	defer stop()
 	if err != nil {
 		return err
 	}
@@ -87,19 +70,12 @@ func benchSize(ctx context.Context, o options) error {
 	text := "| pending jobs | a submission, 8 at a time | `squeue`, all | `squeue`, one user's | `sbatch` | a plan |" +
 		" live heap | resident | goroutines | descriptors | store |\n|---|---|---|---|---|---|---|---|---|---|---|\n" +
 		strings.Join(b.rows, "") + circumstances(busy)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return sizeMarks.replace(o.page, text)
+	return sizeMarks.publish(o.page, text)
 }
 
 // grow makes nodes, users and jobs, and measures in between; then it starts the cluster
 // again.
 func (b *sizeBench) grow(ctx context.Context, n int) error {
-	if err := b.connect(); err != nil {
-		return err
-	}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
@@ -119,17 +95,30 @@ func (b *sizeBench) grow(ctx context.Context, n int) error {
 	return b.restart(ctx, step*sizeSteps, n)
 }
 
-// connect finds the process and makes the administrator's clients.
-func (b *sizeBench) connect() error {
-	data, err := os.ReadFile(filepath.Join(b.state, "process.json"))
+// startSized starts a local cluster with the nodes of a slurm.conf. stop has to be called
+// even if there is an error.
+func startSized(ctx context.Context, o options, conf string) (b *sizeBench, stop func(), err error) {
+	file, err := os.CreateTemp("", "berth-bench-*.conf")
 	if err != nil {
+		return nil, func() {}, err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(conf)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, func() {}, err
+	}
+	b = &sizeBench{}
+	if b.system, b.state, stop, err = startAlone(ctx, o, "--slurm-conf", file.Name()); err != nil {
+		return b, stop, err
+	}
+	return b, stop, b.connect()
+}
+
+// connect finds the process and makes the administrator's clients.
+func (b *sizeBench) connect() (err error) {
+	if b.pid, err = processOf(b.state); err != nil {
 		return err
 	}
-	var process struct{ PID int }
-	if err := json.Unmarshal(data, &process); err != nil {
-		return err
-	}
-	b.pid = process.PID
 	kubeconfig := filepath.Join(b.state, "kubeconfig")
 	if b.api, err = newAPIClient(kubeconfig); err != nil {
 		return err

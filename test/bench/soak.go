@@ -6,8 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,29 +40,10 @@ type soakSample struct {
 }
 
 func benchSoak(ctx context.Context, o options) error {
-	bin, err := filepath.Abs(o.bin)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "berth-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
 	busy := firstField("/proc/loadavg")
-	conf := filepath.Join(work, "slurm.conf")
-	if err := os.WriteFile(conf, []byte(soakConf), 0o600); err != nil {
-		return err
-	}
-	b := &sizeBench{state: filepath.Join(work, "berth-state")}
-	what := &suite{up: []string{"--slurm-conf", conf}, ups: 1}
-	if b.system, _, err = startBerth(ctx, what, bin, work); b.system != nil {
-		defer b.stop()
-	}
+	b, stop, err := startSized(ctx, o, soakConf)
+	defer stop()
 	if err != nil {
-		return err
-	}
-	if err := b.connect(); err != nil {
 		return err
 	}
 	samples, err := b.soak(ctx)
@@ -72,11 +51,7 @@ func benchSoak(ctx context.Context, o options) error {
 		return err
 	}
 	text := soakTable(samples) + circumstances(busy)
-	fmt.Print(text)
-	if o.page == "" {
-		return nil
-	}
-	return soakMarks.replace(o.page, text)
+	return soakMarks.publish(o.page, text)
 }
 
 // soak submits jobs and takes a sample every thirtieth of the time.

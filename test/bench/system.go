@@ -72,6 +72,29 @@ func startBerth(ctx context.Context, what *suite, bin, work string) (*system, sa
 	return s, times, nil
 }
 
+// startAlone starts a local cluster with these flags of berth up, for a suite that measures
+// no Slurm beside it. state is the cluster's directory. stop ends the cluster and removes
+// its files; it has to be called even if there is an error.
+func startAlone(ctx context.Context, o options, up ...string) (s *system, state string, stop func(), err error) {
+	stop = func() {}
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return nil, "", stop, err
+	}
+	work, err := os.MkdirTemp("", "berth-bench-")
+	if err != nil {
+		return nil, "", stop, err
+	}
+	s, _, err = startBerth(ctx, &suite{up: up, ups: 1}, bin, work)
+	stop = func() {
+		if s != nil {
+			s.stop()
+		}
+		_ = os.RemoveAll(work)
+	}
+	return s, filepath.Join(work, "berth-state"), stop, err
+}
+
 // findSlurm returns the Slurm that answers on this machine, or nil. directory
 // "": the one in PATH, unless that is ours.
 func findSlurm(ctx context.Context, directory, work, ours string) *system {

@@ -82,6 +82,15 @@ func firstField(file string) string {
 // marks are the two lines of a page between which a table stands.
 type marks struct{ begin, end string }
 
+// publish prints text, and writes it between the page's two marks; page "": prints it only.
+func (m marks) publish(page, text string) error {
+	fmt.Print(text)
+	if page == "" {
+		return nil
+	}
+	return m.replace(page, text)
+}
+
 // replace writes text between the page's two marks.
 func (m marks) replace(page, text string) error {
 	b, err := os.ReadFile(page)
