@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,13 +86,22 @@ func (c *cluster) down(t *testing.T) {
 	}
 }
 
+// currentUser is the name of the user who runs the tests.
+var currentUser = sync.OnceValue(func() string {
+	u, err := user.Current()
+	if err != nil {
+		panic(err) // a user who may run commands of a cluster has a name
+	}
+	return u.Username
+})
+
 // environ is the environment of a user's shell with our commands first.
 func (c *cluster) environ(home string) []string {
 	return []string{
 		// Debian's own directories: the MPI modules belong to Debian's Python.
 		"PATH=" + c.bin + ":/usr/local/bin:/usr/bin:/bin",
 		"KUBECONFIG=" + filepath.Join(c.state, "kubeconfig"),
-		"HOME=" + home, "USER=" + os.Getenv("USER"), "LANG=C.UTF-8",
+		"HOME=" + home, "USER=" + currentUser(), "LANG=C.UTF-8",
 	}
 }
 

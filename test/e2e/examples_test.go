@@ -17,7 +17,7 @@ func (c *cluster) examples(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := strings.TrimPrefix(c.environ("")[0], "PATH=")
-	c.scripts(t, "testdata/examples", "USER=root", "PATH="+filepath.Join(dir, "bin")+":"+path,
+	c.scripts(t, "testdata/examples", "PATH="+filepath.Join(dir, "bin")+":"+path,
 		"PYTHONPATH="+filepath.Join(dir, "lib"), "PYTHONDONTWRITEBYTECODE=1", "SPARK_HOME="+filepath.Join(dir, "spark"))
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ func TestCancelMany(t *testing.T) {
 			t.Fatal(errs)
 		}
 	}
-	if code, _, errs := d.run("scancel", "-n", "many", "-u", "root"); code != 0 || errs != "" {
+	if code, _, errs := d.run("scancel", "-n", "many", "-u", currentUser()); code != 0 || errs != "" {
 		t.Fatalf("scancel: exit %d, %s", code, errs)
 	}
 	count := func(want string, args ...string) {
@@ -42,7 +43,7 @@ func TestCancelMany(t *testing.T) {
 		}
 	}
 	count("CANCELLED", "squeue", "-h", "-n", "many", "-t", "all", "-o", "%T")
-	count("CANCELLED by 0", "sacct", "-n", "-X", "-P", "-u", "root", "--name", "many", "-o", "State")
+	count(fmt.Sprint("CANCELLED by ", os.Getuid()), "sacct", "-n", "-X", "-P", "-u", currentUser(), "--name", "many", "-o", "State")
 	d.kill()
 	d.up(t)
 	count("CANCELLED", "squeue", "-h", "-n", "many", "-t", "all", "-o", "%T")
@@ -50,7 +51,7 @@ func TestCancelMany(t *testing.T) {
 		t.Fatal(errs)
 	}
 	d.awaitEnd(d.submit()) // any job that is still pending would run before it
-	count("CANCELLED by 0", "sacct", "-n", "-X", "-P", "-u", "root", "--name", "many", "-o", "State")
+	count(fmt.Sprint("CANCELLED by ", os.Getuid()), "sacct", "-n", "-X", "-P", "-u", currentUser(), "--name", "many", "-o", "State")
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a cancelled job has run")
 	}

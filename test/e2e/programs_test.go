@@ -75,13 +75,13 @@ func TestPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &cluster{bin: bin, state: state}
-		t.Run("Berth", func(t *testing.T) { parse(t, append(c.environ(t.TempDir()), "USER=root")) })
+		t.Run("Berth", func(t *testing.T) { parse(t, c.environ(t.TempDir())) })
 		return
 	}
 	c := start(t, "--nodes", "2", "--cpus", "4")
 	t.Run("Berth", func(t *testing.T) {
-		env := append(c.environ(t.TempDir()), "USER=root")
-		if out, err := command(env, "sacctmgr -i add account prog && sacctmgr -i add user root account=prog"); err != nil {
+		env := c.environ(t.TempDir())
+		if out, err := command(env, "sacctmgr -i add account prog && sacctmgr -i add user "+currentUser()+" account=prog"); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		parse(t, env)
@@ -95,13 +95,13 @@ func TestPrograms(t *testing.T) {
 func TestInstalledPrograms(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--slurm-conf", "testdata/examples/slurm.conf", "--login")
-	env := append(c.environ(t.TempDir()), "USER=root")
-	if out, err := command(env, "sacctmgr -i add account lab && sacctmgr -i add user root account=lab"); err != nil {
+	env := c.environ(t.TempDir())
+	if out, err := command(env, "sacctmgr -i add account lab && sacctmgr -i add user "+currentUser()+" account=lab"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Run("programs", func(t *testing.T) {
 		t.Parallel()
-		c.scripts(t, "testdata/programs", "USER=root")
+		c.scripts(t, "testdata/programs")
 	})
 	t.Run("examples", func(t *testing.T) {
 		t.Parallel()

@@ -53,7 +53,7 @@ var hostileCommands = [][]string{
 	{"sacct", "-S", "T"}, {"scontrol", "T"}, {"scontrol", "show", "T"}, {"scontrol", "show", "job", "T"}, {"scontrol", "show", "node", "T"},
 	{"scontrol", "update", "job", "1", "Comment=T"}, {"scontrol", "update", "job", "1", "JobName=T", "AdminComment=T"},
 	{"scontrol", "update", "job", "1", "T=1"}, {"scontrol", "update", "T"}, {"scontrol", "update", "NodeName=n1", "Comment=T", "Reason=T"},
-	{"scontrol", "create", "reservation", "ReservationName=T", "Users=root", "Nodes=n1", "StartTime=now+1day", "Duration=1"},
+	{"scontrol", "create", "reservation", "ReservationName=T", "Users=" + currentUser(), "Nodes=n1", "StartTime=now+1day", "Duration=1"},
 	{"scontrol", "hold", "T"}, {"sacctmgr", "-i", "add", "account", "T", "Description=T", "Organization=T"},
 	{"sacctmgr", "-i", "add", "qos", "T"}, {"sacctmgr", "show", "T"}, {"sacctmgr", "show", "user", "T", "format=T"},
 	{"sreport", "T", "T"}, {"sprio", "-j", "T"}, {"sshare", "-u", "T"}, {"sstat", "-j", "T"}, {"strigger", "--set", "-p", "T", "-n", "T", "--down"},
