@@ -19,10 +19,16 @@ func (b *BatchJob) IsPending() bool { return b.Status.IsPending() }
 // IsFinal reports whether the job has its final state.
 func (b *BatchJob) IsFinal() bool { return b.Status.IsFinal() }
 
+// RequeueRequested reports whether a requested requeue of the job is not done yet.
+func (b *BatchJob) RequeueRequested() bool { return b.Spec.Requeues > b.Status.Requeues }
+
+// EndRequested reports whether the job was cancelled or deleted.
+func (b *BatchJob) EndRequested() bool { return b.Spec.Cancel != nil || b.DeletionTimestamp != nil }
+
 // AwaitsStart reports whether the planner may start the job: it is pending, and was not
 // cancelled or deleted.
 func (b *BatchJob) AwaitsStart() bool {
-	return b.IsPending() && b.Spec.Cancel == nil && b.DeletionTimestamp == nil
+	return b.IsPending() && !b.EndRequested()
 }
 
 // HoldsAllocation reports whether the job has the nodes, CPUs and devices of its

@@ -21,7 +21,7 @@ func (s *Server) offer(a *agent, r *wire.Report) bool {
 		return false
 	}
 	host, ok := s.Cluster.Job(b.RunsIn().JobID)
-	if !ok || host.DeletionTimestamp != nil || host.Spec.Requeues > host.Status.Requeues {
+	if !ok || host.DeletionTimestamp != nil || host.RequeueRequested() {
 		return false // its pods are deleted with it, or before it is queued again
 	}
 	reuseKey := control.ReuseKey(b, b.Status.Partition)

@@ -88,7 +88,7 @@ func (s *Server) putBack(ctx context.Context, a *agent, r *wire.Report) error {
 	case live == nil:
 		return errOver
 	}
-	if live.Spec.Requeues > live.Status.Requeues {
+	if live.RequeueRequested() {
 		return nil // another node's did fail, too
 	}
 	after := live.DeepCopy()

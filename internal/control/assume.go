@@ -266,7 +266,7 @@ func (s *JobStore) replace(b, n *v1alpha1.BatchJob, assumed bool) bool {
 // that. A job that was placed at the same moment gets only the request; the keeper ends
 // it.
 func (s *JobStore) withBulkCancel(b *v1alpha1.BatchJob) (job *v1alpha1.BatchJob, assumed bool) {
-	if b.Spec.Cancel != nil || b.Spec.Requeues > b.Status.Requeues {
+	if b.Spec.Cancel != nil || b.RequeueRequested() {
 		return b, false
 	}
 	request := b.Status.Cancel

@@ -22,7 +22,7 @@ import (
 // queue.
 func willRequeue(b *v1alpha1.BatchJob) bool {
 	requeuing := b.Status.State == v1alpha1.StateCompleting && b.Status.Final == v1alpha1.StatePending
-	return requeuing || b.Spec.Requeues > b.Status.Requeues
+	return requeuing || b.RequeueRequested()
 }
 
 // cancel requests the cancellation of a job.

@@ -38,7 +38,7 @@ func (s *Service) requeue(ctx context.Context, c *directory.Caller, row *table.R
 		if err != nil {
 			return err
 		}
-		if b.Spec.Requeues > b.Status.Requeues { // it has been requested
+		if b.RequeueRequested() { // it has been requested
 			return nil
 		}
 		return s.patchJob(ctx, b, guardedSpecPatch(b, requeueRequest(b)))

@@ -96,7 +96,7 @@ func (x *Index) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) o
 	if len(targets) == 0 {
 		return met
 	}
-	final := !slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() })
+	final := !slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !hasEnded(t) })
 	failed = failed || slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool {
 		return t.Status.State != v1alpha1.StateCompleted
 	})
@@ -118,6 +118,13 @@ func (x *Index) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) o
 		return metIf(failed, neverMet)
 	}
 	return unmet
+}
+
+// hasEnded reports whether the job is over. A job that ended while its requeue was requested
+// is not: it is queued again, as in Slurm, where a requeue of a running job takes effect at
+// once.
+func hasEnded(t *v1alpha1.BatchJob) bool {
+	return t.IsFinal() && (!t.RequeueRequested() || t.EndRequested())
 }
 
 func metIf(ok bool, otherwise outcome) outcome {

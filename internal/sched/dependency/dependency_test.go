@@ -100,6 +100,24 @@ func TestTypesOfDependencies(t *testing.T) {
 }
 
 // TestSeveralDependencies: with commas all must be met, with question marks one.
+// TestEndedBeforeItsRequeue: a job whose script ended while it was being requeued will run
+// again, unless it was cancelled too.
+func TestEndedBeforeItsRequeue(t *testing.T) {
+	requeued := func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }
+	cancelled := func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} }
+	for _, kind := range []string{"afterok", "afterany"} {
+		b := waiting(",", job.Dependency{Type: kind, JobID: 1})
+		other := jobOf(1, v1alpha1.StateCompleted, requeued)
+		if got := indexOf(0, other, b).Reason(b); got != status.ReasonDependency {
+			t.Errorf("%s, requeued: %q", kind, got)
+		}
+		cancelled(other)
+		if got := indexOf(0, other, b).Reason(b); got != "" {
+			t.Errorf("%s, requeued and cancelled: %q", kind, got)
+		}
+	}
+}
+
 func TestSeveralDependencies(t *testing.T) {
 	terms := map[byte]job.Dependency{
 		'm': {Type: "afterok", JobID: 1}, 'u': {Type: "afterok", JobID: 2}, 'n': {Type: "afterok", JobID: 3},

@@ -138,7 +138,7 @@ func (k *Keeper) GangReady(
 			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses),
 				len(b.Status.Allocation.Nodes), jobID)
 		}
-		if f := (decide.Facts{Job: b}); f.Cancelled() || f.RequeueAsked() {
+		if b.EndRequested() || b.RequeueRequested() {
 			return nil, ErrNotCurrent
 		}
 		return func(s *v1alpha1.BatchJobStatus) {

@@ -92,7 +92,7 @@ func (f *Facts) terminateReason() string {
 	switch f.Job.Status.Final {
 	case v1alpha1.StatePending:
 		switch {
-		case f.Cancelled():
+		case f.Job.EndRequested():
 			return v1alpha1.StateCancelled
 		case f.Job.Status.Preempt != nil:
 			return v1alpha1.StatePreempted

@@ -22,9 +22,9 @@ const ThrottlePause = 5 * time.Second
 // deadline, or the job is requeued. Its script has not started yet.
 func (f *Facts) configuring() Action {
 	switch {
-	case f.Cancelled():
+	case f.Job.EndRequested():
 		return endWith(v1alpha1.StateCancelled, "", "")
-	case f.RequeueAsked():
+	case f.Job.RequeueRequested():
 		return requeueRequested()
 	}
 	if a, ok := f.separated(); ok {

@@ -26,7 +26,7 @@ func schedule(b *v1alpha1.BatchJob) *value.Cron {
 
 // recurs reports whether the job has a schedule by which it runs again.
 func (f *Facts) recurs() bool {
-	return schedule(f.Job) != nil && f.Job.Spec.Job.Hold == "" && !f.Cancelled() &&
+	return schedule(f.Job) != nil && f.Job.Spec.Job.Hold == "" && !f.Job.EndRequested() &&
 		f.Job.Status.State != v1alpha1.StateCancelled
 }
 

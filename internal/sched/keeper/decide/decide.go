@@ -75,14 +75,6 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// Cancelled reports whether the end of the job was requested.
-func (f *Facts) Cancelled() bool {
-	return f.Job.Spec.Cancel != nil || f.Job.DeletionTimestamp != nil
-}
-
-// RequeueAsked reports whether a requested requeue is pending.
-func (f *Facts) RequeueAsked() bool { return f.Job.Spec.Requeues > f.Job.Status.Requeues }
-
 // requeueAllowed reports whether the job may run again after a failure of the system.
 func (f *Facts) requeueAllowed() bool {
 	if r := f.Job.Spec.Job.Batch.Requeue; r != nil {

@@ -30,7 +30,7 @@ func (f *Facts) final() Action {
 	if f.ownsLeftoverPods() { // the next attempt would forget them
 		return f.leftoverPods()
 	}
-	if f.RequeueAsked() && !f.Cancelled() || f.recurs() || f.isQueuedWithLeader() {
+	if f.Job.RequeueRequested() && !f.Job.EndRequested() || f.recurs() || f.isQueuedWithLeader() {
 		return Action{Kind: Requeue}
 	}
 	gone := f.Now

@@ -80,7 +80,7 @@ func (f *Facts) endWithLeader() (a Action, ok bool) {
 	case l == nil:
 		return Action{}, false
 	case l.Status.State == v1alpha1.StateCompleting && l.Status.Final == v1alpha1.StatePending,
-		l.Spec.Requeues > l.Status.Requeues:
+		l.RequeueRequested():
 		return requeueRequested(), true
 	case l.Status.State == v1alpha1.StateCompleting:
 		return endWith(l.Status.Final, l.Status.Reason, ""), true
@@ -94,7 +94,7 @@ func (f *Facts) endWithLeader() (a Action, ok bool) {
 // because the first one was. It cannot run without the others.
 func (f *Facts) isQueuedWithLeader() bool {
 	l := f.Leader
-	return l != nil && l.AwaitsStart() && l.Status.Restarts > 0 && !f.Cancelled() && l.Spec.Cancel == nil
+	return l != nil && l.AwaitsStart() && l.Status.Restarts > 0 && !f.Job.EndRequested() && l.Spec.Cancel == nil
 }
 
 // lacksComponent reports whether a component was cancelled, without which the job cannot start.

@@ -11,7 +11,7 @@ import (
 // pending is Next for a job in the queue.
 func (f *Facts) pending() Action {
 	switch {
-	case f.Cancelled():
+	case f.Job.EndRequested():
 		return endWith(v1alpha1.StateCancelled, f.waitReason(), "")
 	case f.Leader != nil && f.Leader.IsFinal(), f.lacksComponent():
 		return endWith(v1alpha1.StateCancelled, "", "")

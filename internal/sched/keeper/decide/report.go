@@ -22,10 +22,10 @@ func (f *Facts) OutcomeOfReport(r wire.Report, ended time.Time) Action {
 		return own
 	}
 	switch {
-	case f.Cancelled():
+	case f.Job.EndRequested():
 		own.Outcome.Final, own.Outcome.Reason = v1alpha1.StateCancelled, ""
 		return own
-	case f.RequeueAsked():
+	case f.Job.RequeueRequested():
 		return requeueRequested()
 	case r.Stopped:
 		return f.nodeFailed("the pod of the batch host was told to end")

@@ -21,9 +21,9 @@ func (f *Facts) running() Action {
 		return f.batchEnded(batch)
 	}
 	switch limit, last := f.timeLimitEnds(), f.deadline(); {
-	case f.Cancelled():
+	case f.Job.EndRequested():
 		return endWith(v1alpha1.StateCancelled, "", "")
-	case f.RequeueAsked():
+	case f.Job.RequeueRequested():
 		return requeueRequested()
 	case f.preemption() != nil:
 		return f.preempted()

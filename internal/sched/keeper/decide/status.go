@@ -54,7 +54,7 @@ func SetFinal(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, f
 	if s.State != v1alpha1.StateCompleting {
 		final = v1alpha1.StatePending
 	}
-	if final == v1alpha1.StatePending && (b.Spec.Cancel != nil || b.DeletionTimestamp != nil) {
+	if final == v1alpha1.StatePending && b.EndRequested() {
 		final = v1alpha1.StateCancelled
 		s.Requeues = max(s.Requeues, b.Spec.Requeues)
 	}

@@ -40,10 +40,10 @@ func (f *Facts) decideWorkload() Action {
 
 // workloadPending is Next for a pending workload.
 func (f *Facts) workloadPending() Action {
-	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.Cancelled() {
+	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.Job.EndRequested() {
 		return Action{Kind: Adopt}
 	}
-	if len(f.remainingPods()) == 0 && !f.Cancelled() {
+	if len(f.remainingPods()) == 0 && !f.Job.EndRequested() {
 		due := f.lastChange().Add(replacementTimeout)
 		if f.Job.Spec.Workload.Group == "" || !f.Now.Before(due) {
 			return endWith(v1alpha1.StateCancelled, "", "its pods are gone")
@@ -97,7 +97,7 @@ func (f *Facts) lastChange() time.Time {
 // workloadConfiguring is Next for a placed workload: kube-scheduler binds every
 // pod, or the job returns to the queue.
 func (f *Facts) workloadConfiguring() Action {
-	if f.Cancelled() {
+	if f.Job.EndRequested() {
 		return endWith(v1alpha1.StateCancelled, "", "")
 	}
 	bound := 0
@@ -151,7 +151,7 @@ func (f *Facts) workloadRunning() Action {
 	switch limit, last := f.timeLimitEnds(), f.deadline(); {
 	case len(live) == 0:
 		return Action{Kind: End, Outcome: f.outcomeOfPods()}
-	case f.Cancelled():
+	case f.Job.EndRequested():
 		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.Job.Status.Preempt != nil:
 		return f.preempted()
@@ -222,7 +222,7 @@ func (f *Facts) outcomeOfPods() Outcome {
 func (f *Facts) workloadCompleting() Action {
 	var live []*corev1.Pod
 	for _, p := range f.Pods {
-		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.Cancelled()
+		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.Job.EndRequested()
 		if !hasEnded(p) && !waits {
 			live = append(live, p)
 		}
