@@ -67,7 +67,9 @@ func (t *truth) endsWithOthers(b *v1alpha1.BatchJob, state string) bool {
 	if final == v1alpha1.StateCompleting {
 		final = first.Status.Final
 	}
-	// A component that was requeued alone, because it lost a node, never runs without the first one.
-	waited := len(t.of(b.Spec.JobID).runs) == 0 || t.nodeFailed
+	// A component that was requeued alone never runs without the first one: it lost a node, or it was preempted at the
+	// moment at which the first one ended by itself.
+	h := t.of(b.Spec.JobID)
+	waited := len(h.runs) == 0 || t.nodeFailed || h.preempted[b.Status.Attempt] != ""
 	return final == state || first.IsFinal() && waited && state == v1alpha1.StateCancelled
 }
