@@ -125,13 +125,13 @@ func (o *Options) completeLayout(v *option.Values) error {
 // both reports whether -o and -O are on the command line.
 func both(v *option.Values) bool { return v.Last("format") != "" && v.Last("Format") != "" }
 
-// states parses a list of state names, or "all".
+// states parses a list of state names, or "all" alone.
 func states(list []string) ([]string, error) {
+	if len(list) == 1 && strings.EqualFold(list[0], "all") {
+		return []string{"all"}, nil
+	}
 	var out []string
 	for _, text := range list {
-		if strings.EqualFold(text, "all") {
-			return []string{"all"}, nil
-		}
 		state, ok := status.ParseJobState(text)
 		if !ok {
 			return nil, &slurmerr.Error{
