@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 const floodJobName = "flood"
@@ -260,7 +261,11 @@ func sendAttach(ctx context.Context, c *apiClient, f *floodArgs) (int, error) {
 }
 
 func sendSearch(ctx context.Context, c *apiClient, _ *floodArgs) (int, error) {
-	return c.do(ctx, http.MethodGet, wire.QueueRoot+"/records?q="+url.QueryEscape(`{"allUsers":true,"start":1}`), nil)
+	query, err := json.Marshal(&status.RecordQuery{Start: 1}) // everybody's records since 1970
+	if err != nil {
+		return 0, err
+	}
+	return c.do(ctx, http.MethodGet, wire.QueueRoot+"/records?q="+url.QueryEscape(string(query)), nil)
 }
 
 func sendRawList(ctx context.Context, c *apiClient, f *floodArgs) (int, error) {
