@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -21,7 +22,9 @@ import (
 // job id. The queue's record of a job replaces the stored one. If the database
 // does not answer, the list has what is in the queue, and warning says so.
 func (r *Recorder) List(ctx context.Context, q *status.RecordQuery) (list []status.Record, warning string, err error) {
-	live := r.live(q)
+	// What is not stored yet is read first: it may be stored, and gone, before the
+	// database has answered.
+	live := r.liveJobs(q)
 	s, err := r.database()
 	switch {
 	case err == nil:
@@ -31,12 +34,12 @@ func (r *Recorder) List(ctx context.Context, q *status.RecordQuery) (list []stat
 			}
 			list, warning = nil, onlyLive(err)
 		}
-	case len(q.Jobs) == 0 && q.Start == 0 && q.End == 0 && len(live) == 0:
+	case len(q.Jobs) == 0 && q.Start == 0 && q.End == 0 && len(live.jobs) == 0:
 		return nil, "", err
 	default:
 		warning = onlyLive(err)
 	}
-	list = merge(list, live, q)
+	list = merge(list, r.liveRecords(live), q)
 	for i := range list {
 		if q.NoSteps {
 			list[i].Steps = nil
@@ -51,40 +54,57 @@ func onlyLive(err error) string {
 	return fmt.Sprintf("%v: only jobs that are still in the queue are listed", err)
 }
 
-// live returns the records of the jobs in the queue that q may select, with
-// steps that are not stored yet.
-func (r *Recorder) live(q *status.RecordQuery) []status.Record {
-	f := record.NewFilter(q)
-	jobs := r.Cluster.Jobs.List()
-	tasks := tasksByArray(jobs)
-	var out []status.Record
-	for _, b := range jobs {
-		if b.Spec.JobID == 0 || !f.MayMatchUser(b.Spec.User) {
-			continue
-		}
-		row := r.Row(b)
-		if split := tasks[b.Spec.JobID]; len(split) > 0 && array.Whole(b) {
-			row.ArrayTaskID = value.ArraySpec(array.Rest(b, split), b.Spec.Job.Array.Max)
-		}
-		out = append(out, r.records(b, &row)...)
-	}
-	if !q.NoSteps {
-		r.addUnwrittenSteps(out)
-	}
-	return out
+// liveJobs is what has not reached the database yet.
+type liveJobs struct {
+	jobs  []*v1alpha1.BatchJob                  // in the queue
+	split map[int64][]*v1alpha1.BatchJob        // jobs of tasks, by the id of their array
+	steps map[record.RunKey][]status.StepRecord // steps that are not stored
 }
 
-// addUnwrittenSteps adds the steps that are not stored yet to their records.
-func (r *Recorder) addUnwrittenSteps(records []status.Record) {
+// liveJobs returns the jobs of the queue that q may select, and their steps.
+func (r *Recorder) liveJobs(q *status.RecordQuery) liveJobs {
+	f := record.NewFilter(q)
+	jobs := r.Cluster.Jobs.List()
+	live := liveJobs{split: tasksByArray(jobs)}
+	for _, b := range jobs {
+		if b.Spec.JobID != 0 && f.MayMatchUser(b.Spec.User) && f.MayMatchID(b.Spec.JobID, array.ID(b), array.HetID(b)) {
+			live.jobs = append(live.jobs, b)
+		}
+	}
+	if !q.NoSteps {
+		live.steps = r.unwrittenSteps()
+	}
+	return live
+}
+
+// unwrittenSteps returns the steps that are not stored yet.
+func (r *Recorder) unwrittenSteps() map[record.RunKey][]status.StepRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.steps) == 0 {
-		return
-	}
-	index := indexByRun(records)
+	steps := make(map[record.RunKey][]status.StepRecord, len(r.steps))
 	for k, s := range r.steps {
-		if i, ok := index[k.run]; ok {
-			records[i].Steps = append(records[i].Steps, s)
+		steps[k.run] = append(steps[k.run], s)
+	}
+	return steps
+}
+
+// liveRecords returns the records of the jobs, one at a time: there may be many,
+// of which the query selects few. The loop may keep a record's parts.
+func (r *Recorder) liveRecords(live liveJobs) iter.Seq[*status.Record] {
+	return func(yield func(*status.Record) bool) {
+		for _, b := range live.jobs {
+			row := r.Row(b)
+			if split := live.split[b.Spec.JobID]; len(split) > 0 && array.Whole(b) {
+				row.ArrayTaskID = value.ArraySpec(array.Rest(b, split), b.Spec.Job.Array.Max)
+			}
+			records := r.records(b, &row)
+			for i := range records {
+				rec := &records[i]
+				rec.Steps = append(rec.Steps, live.steps[record.KeyOf(rec)]...)
+				if !yield(rec) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -110,13 +130,12 @@ func tasksByArray(jobs []*v1alpha1.BatchJob) map[int64][]*v1alpha1.BatchJob {
 
 // merge returns the stored records and those of the queue. A record of the queue
 // replaces the stored one of its run, and gets its steps.
-func merge(stored, live []status.Record, q *status.RecordQuery) []status.Record {
+func merge(stored []status.Record, live iter.Seq[*status.Record], q *status.RecordQuery) []status.Record {
 	f := record.NewFilter(q)
 	index := indexByRun(stored)
 	drop := map[int]bool{}
 	var added []status.Record
-	for i := range live {
-		l := &live[i]
+	for l := range live {
 		k, isStored := index[record.KeyOf(l)]
 		if isStored {
 			l.DBIndex, l.Steps = stored[k].DBIndex, record.MergeSteps(stored[k].Steps, l.Steps)
@@ -130,14 +149,20 @@ func merge(stored, live []status.Record, q *status.RecordQuery) []status.Record 
 			added = append(added, *l)
 		}
 	}
-	out := make([]status.Record, 0, len(stored)+len(added))
+	kept := make([]*status.Record, 0, len(stored)+len(added)) // a record is large to move
 	for i := range stored {
 		if !drop[i] {
-			out = append(out, stored[i])
+			kept = append(kept, &stored[i])
 		}
 	}
-	out = append(out, added...)
-	slices.SortStableFunc(out, func(a, b status.Record) int { return compare(&a, &b) })
+	for i := range added {
+		kept = append(kept, &added[i])
+	}
+	slices.SortStableFunc(kept, compare)
+	out := make([]status.Record, len(kept))
+	for i, rec := range kept {
+		out[i] = *rec
+	}
 	if !q.Duplicates {
 		out = record.Newest(out)
 	}

@@ -239,6 +239,13 @@ func (f *Filter) MayMatchUser(user string) bool {
 	return len(f.q.Users) == 0 || len(f.q.UserIDs) > 0 || slices.Contains(f.q.Users, user)
 }
 
+// MayMatchID reports whether records with any of the ids (of the job, its array or
+// its heterogeneous job) can pass. It is a quick check before a record is made.
+func (f *Filter) MayMatchID(ids ...int64) bool {
+	named := func(id int64) bool { return len(f.ids[id]) > 0 }
+	return len(f.q.Jobs) == 0 || slices.ContainsFunc(ids, named)
+}
+
 // Newest returns the latest run of each job id. The list must be sorted by id;
 // its array is reused.
 func Newest(records []status.Record) []status.Record {

@@ -198,6 +198,23 @@ func TestMayMatchUser(t *testing.T) {
 	}
 }
 
+func TestMayMatchID(t *testing.T) {
+	for _, tt := range []struct {
+		jobs []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"7"}, true},
+		{[]string{"1", "5_3"}, true},
+		{[]string{"6+1"}, true},
+		{[]string{"8", "3_7"}, false},
+	} {
+		if got := NewFilter(&status.RecordQuery{Jobs: tt.jobs}).MayMatchID(7, 5, 6); got != tt.want {
+			t.Errorf("%v: %v", tt.jobs, got)
+		}
+	}
+}
+
 // TestNewestRuns: of the runs of a job, and of jobs that had the same id, the last remains.
 func TestNewestRuns(t *testing.T) {
 	list := []status.Record{

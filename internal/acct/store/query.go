@@ -42,17 +42,28 @@ func (s *Store) records(
 	wanted func(*status.Record) bool,
 ) ([]status.Record, error) {
 	var out []status.Record
-	err := s.eachRow(ctx, query, args, func(rows *sql.Rows) error {
-		r, err := scanJob(rows)
-		if err == nil && wanted(&r) {
-			out = append(out, r)
+	err := s.eachRecord(ctx, query, args, func(r *status.Record) {
+		if wanted(r) {
+			out = append(out, *r)
 		}
-		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// eachRecord calls visit with every record of a query. The record is valid until
+// visit returns; its parts remain.
+func (s *Store) eachRecord(ctx context.Context, query string, args []any, visit func(*status.Record)) error {
+	var scan jobScan
+	return s.eachRow(ctx, query, args, func(rows *sql.Rows) error {
+		r, err := scan.read(rows)
+		if err == nil {
+			visit(r)
+		}
+		return err
+	})
 }
 
 // HighestJobID returns the highest job id, or 0 if there are no records.
@@ -74,56 +85,33 @@ func (s *Store) HasJob(ctx context.Context, jobID int64) (bool, error) {
 	return n > 0, nil
 }
 
-// scanJob reads a record: its columns, and the rest from its body.
-func scanJob(rows *sql.Rows) (status.Record, error) {
-	var b, r status.Record
-	var version int
-	var body []byte
+// jobScan reads records, one after the other into the same memory.
+type jobScan struct {
+	columns, record status.Record
+	version         int
+	body            []byte
+}
+
+// read reads a record: its columns, and the rest from its body. The next call
+// overwrites it, but not its parts.
+func (scan *jobScan) read(rows *sql.Rows) (*status.Record, error) {
+	*scan = jobScan{}
+	b, r := &scan.record, &scan.columns
 	err := rows.Scan(
-		&r.DBIndex,
-		&r.UID,
-		&r.Restarts,
-		&r.ID,
-		&r.ArrayJobID,
-		&r.ArrayTaskID,
-		&r.HetJobID,
-		&r.HetOffset,
-		&r.Name,
-		&r.User,
-		&r.UserID,
-		&r.Group,
-		&r.GroupID,
-		&r.Account,
-		&r.QOS,
-		&r.Partition,
-		&r.WCKey,
-		&r.State,
-		&r.Submit,
-		&r.Eligible,
-		&r.Start,
-		&r.End,
-		&r.TimeLimit,
-		&r.Nodes,
-		&r.CPUs,
-		&r.ReqCPUs,
-		&r.NodeList,
-		&version,
-		&body,
+		&r.DBIndex, &r.UID, &r.Restarts, &r.ID, &r.ArrayJobID, &r.ArrayTaskID, &r.HetJobID, &r.HetOffset,
+		&r.Name, &r.User, &r.UserID, &r.Group, &r.GroupID, &r.Account, &r.QOS, &r.Partition, &r.WCKey,
+		&r.State, &r.Submit, &r.Eligible, &r.Start, &r.End, &r.TimeLimit, &r.Nodes, &r.CPUs, &r.ReqCPUs,
+		&r.NodeList, &scan.version, &scan.body,
 	)
 	if err != nil {
-		return b, fmt.Errorf("accounting database: %w", err)
+		return nil, fmt.Errorf("accounting database: %w", err)
 	}
-	if version > recordVersion {
-		return b, fmt.Errorf(
-			"the record of job %d is %w (version %d, this one knows %d)",
-			r.ID,
-			ErrNewer,
-			version,
-			recordVersion,
-		)
+	if scan.version > recordVersion {
+		return nil, fmt.Errorf("the record of job %d is %w (version %d, this one knows %d)",
+			r.ID, ErrNewer, scan.version, recordVersion)
 	}
-	if err := json.Unmarshal(body, &b); err != nil {
-		return b, fmt.Errorf("the record of job %d cannot be parsed: %w", r.ID, err)
+	if err := json.Unmarshal(scan.body, b); err != nil {
+		return nil, fmt.Errorf("the record of job %d cannot be parsed: %w", r.ID, err)
 	}
 	b.DBIndex, b.UID, b.Restarts, b.ID = r.DBIndex, r.UID, r.Restarts, r.ID
 	b.ArrayJobID, b.ArrayTaskID, b.HetJobID, b.HetOffset = r.ArrayJobID, r.ArrayTaskID, r.HetJobID, r.HetOffset

@@ -132,13 +132,7 @@ func (s *Store) overlap(from, to string) string {
 func (s *Store) EachOther(ctx context.Context, w Window, visit func(*status.Record)) error {
 	query := "SELECT " + jobColumns + " FROM jobs j WHERE NOT (" + s.simple() +
 		") AND (span < 0 OR end_at >= ?) AND submit_at <= ?"
-	return s.eachRow(ctx, query, []any{w.Start, w.End}, func(rows *sql.Rows) error {
-		r, err := scanJob(rows)
-		if err == nil {
-			visit(&r)
-		}
-		return err
-	})
+	return s.eachRecord(ctx, query, []any{w.Start, w.End}, visit)
 }
 
 // EachEnded calls visit with every run of the jobs that is stored as ended.

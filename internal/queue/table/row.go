@@ -22,7 +22,15 @@ import (
 
 // newRow returns the row of a BatchJob. split are the jobs that were split off it.
 func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
-	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal()}
+	r := &Row{}
+	r.set(b, split, dir)
+	r.fixed = encodeFixed(&r.Job)
+	return r
+}
+
+// set sets all of r but its encoded form.
+func (r *Row) set(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) {
+	r.Held, r.Final = b.Spec.Job.Hold, b.IsFinal()
 	j := &r.Job
 	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
 	setIdentity(j, b, dir)
@@ -67,8 +75,6 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	setDetails(j, b)
 	setFiles(j, b)
 	setOutcome(j, b)
-	r.fixed = encodeFixed(j)
-	return r
 }
 
 // encodeFixed returns what Row.fixed has of a job, in no more memory than its text needs.

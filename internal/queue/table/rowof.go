@@ -7,4 +7,8 @@ import (
 )
 
 // RowOf returns the row of a job according to its object, without a plan.
-func RowOf(b *v1alpha1.BatchJob, dir *directory.Directory) status.Job { return newRow(b, nil, dir).Job }
+func RowOf(b *v1alpha1.BatchJob, dir *directory.Directory) status.Job {
+	var r Row
+	r.set(b, nil, dir)
+	return r.Job
+}
