@@ -296,6 +296,9 @@ type NodeAllocation struct {
 	Tasks   int32 `json:"tasks,omitempty"`  // tasks on the node
 	// GRES has the generic resources on the node.
 	GRES []GRESAllocation `json:"gres,omitempty"`
+	// Topology names the switches above the node when the job started, level by level from
+	// the top of the tree to the leaf, separated by dots; empty: none is known.
+	Topology string `json:"topology,omitempty"`
 	// Address (host:port) at which the node's agent accepts connections of the job's
 	// other agents. It is set together with startTime, when all agents of the attempt
 	// have registered.

@@ -93,6 +93,7 @@ func (d *doctor) check(ctx context.Context) {
 	d.permissions(ctx)
 	if d.queue(ctx) {
 		d.nodes(ctx)
+		d.topology(ctx)
 	}
 	d.admission(ctx)
 	d.login(ctx)
@@ -270,6 +271,33 @@ func (d *doctor) nodes(ctx context.Context) {
 		d.ok("%d nodes can run jobs", usable)
 	}
 }
+
+// topology reports what is wrong in the description of the network.
+func (d *doctor) topology(ctx context.Context) {
+	var t status.Topology
+	if err := d.client.Get(ctx, wire.QueueRoot+"/topology", nil, &t); err != nil {
+		if kube.KindOf(err) != kube.NotFound { // a scheduler of an earlier release
+			d.bad("", "cannot list switches: %v", err)
+		}
+		return
+	}
+	for i, text := range t.Problems {
+		if i == maxProblems {
+			d.warn("", "%d more problems of the network's description", len(t.Problems)-i)
+			break
+		}
+		d.warn(
+			"correct topology in the Cluster object, or the labels of the nodes (docs/admin/partitions.md)",
+			"the network: %s", text,
+		)
+	}
+	if len(t.Problems) == 0 && len(t.Items) > 0 {
+		d.ok("the network has %d switches", len(t.Items))
+	}
+}
+
+// maxProblems is how many problems of the network are listed.
+const maxProblems = 5
 
 // maxSkew is the maximum difference of the clocks, on which job tokens and time limits
 // depend.

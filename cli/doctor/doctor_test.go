@@ -90,6 +90,11 @@ func TestDoctor(t *testing.T) {
 		"a node is drained": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE"},{"name":"n2","state":"IDLE","flags":["DRAIN"],"reason":"disk"}]}`
 		}, "warning  1 of 2 nodes are down or drained: n2 disk", false},
+		"a network that is no tree": {func(p fakeCluster) {
+			p[wire.QueueRoot+"/topology"] = `{"items":[{"name":"s0"}],"problems":["node n2 is below the switches s0 and s1; only the first counts"]}`
+		}, "warning  the network: node n2 is below the switches s0 and s1", false},
+		"a network": {func(p fakeCluster) { p[wire.QueueRoot+"/topology"] = `{"items":[{"name":"s0"},{"name":"s1"}]}` },
+			"ok       the network has 2 switches", false},
 		"refused": {func(p fakeCluster) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
 		"no user": {func(p fakeCluster) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}

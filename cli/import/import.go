@@ -26,8 +26,8 @@ import (
 
 // options are the flags.
 type options struct {
-	gres, dump, passwd, group string
-	quiet, values             bool
+	gres, topology, dump, passwd, group string
+	quiet, values                       bool
 }
 
 // Commands are berth's sub-commands of this package.
@@ -37,7 +37,7 @@ func Commands(p *stdio.Process) []*cobra.Command {
 		Use:   "import SLURM.CONF",
 		Short: "Convert the configuration of a Slurm site to Berth's objects",
 		Long: `Convert the configuration of a Slurm site to Berth's objects, printed as YAML: the
-Cluster, the Partitions, labels and annotations of the Nodes and, from the output
+Cluster (with the switches of topology.conf), the Partitions, labels and annotations of the Nodes and, from the output
 of sacctmgr dump, Accounts and Users with their namespaces. Warnings on the
 standard error list the settings that Berth does not support.
 
@@ -49,6 +49,10 @@ Apply the output to a cluster whose nodes exist already:
 	}
 	f := c.Flags()
 	f.StringVar(&o.gres, "gres", "", "gres.conf (default: the one next to slurm.conf, if it exists)")
+	f.StringVar(
+		&o.topology, "topology", "",
+		"topology.conf (default: the one next to slurm.conf, if TopologyPlugin names a plugin that reads it)",
+	)
 	f.StringVar(&o.dump, "dump", "", "output of sacctmgr dump")
 	f.StringVar(
 		&o.passwd,
@@ -69,6 +73,9 @@ func run(p *stdio.Process, o *options, file string) error {
 		return unreadable(err)
 	}
 	if err := readGRES(p, o, file, conf); err != nil {
+		return err
+	}
+	if err := readTopology(p, o, file, conf); err != nil {
 		return err
 	}
 	if o.values {
@@ -141,6 +148,19 @@ func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config)
 		return nil
 	}
 	return unreadable(err)
+}
+
+// readTopology parses the topology.conf of --topology, or else the one next to slurm.conf, if
+// Slurm would read it.
+func readTopology(p *stdio.Process, o *options, file string, conf *slurmconf.Config) error {
+	if o.topology == "" && !conf.HasTopology() {
+		return nil
+	}
+	name := cmp.Or(o.topology, filepath.Join(filepath.Dir(file), "topology.conf"))
+	if _, err := slurmconf.ParseTopology(name, p.ReadFile, conf); err != nil {
+		return unreadable(err)
+	}
+	return nil
 }
 
 // reportWarnings prints the warnings, and only the number of those about Slurm's daemons.

@@ -134,3 +134,25 @@ func TestValues(t *testing.T) {
 		t.Errorf("the values are\n%s", out)
 	}
 }
+
+// The topology.conf next to slurm.conf is read if Slurm reads it, or the one of --topology.
+func TestTopology(t *testing.T) {
+	files["/t/slurm.conf"] = "TopologyPlugin=topology/tree\nNodeName=n[1-2]\n"
+	files["/t/topology.conf"] = "SwitchName=s0 Nodes=n[1-3]\n"
+	files["/u/topology.conf"] = "SwitchName=u0 Nodes=n[1-2]\n"
+	for args, want := range map[string]string{
+		"/t/slurm.conf":                                "name: s0",
+		"/t/slurm.conf --values":                       "name: s0",
+		"/s/slurm.conf --topology /u/topology.conf":    "name: u0",
+		"/t/slurm.conf --topology /u/topology.conf":    "name: u0",
+		"/s/slurm.conf --topology /none/topology.conf": "",
+	} {
+		out, errs, err := imported(t, strings.Fields(args)...)
+		if (err != nil) != (want == "") || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+		if strings.HasSuffix(args, "/t/slurm.conf") && !strings.Contains(errs, "the cluster has no nodes n3") {
+			t.Errorf("%s: %s", args, errs)
+		}
+	}
+}

@@ -136,6 +136,10 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 			out.set(p.name, text(spec[field])+p.unit)
 		}
 	}
+	if t, ok := spec["topology"].(map[string]any); ok {
+		kind, _ := t["type"].(string)
+		out.set("TopologyPlugin", "topology/"+cmp.Or(kind, "tree"))
+	}
 	if w, ok := spec["priorityWeights"].(map[string]any); ok {
 		for _, key := range sortedKeys(w) {
 			out.set("PriorityWeight"+cmp.Or(weights[key], key), text(w[key]))

@@ -26,6 +26,7 @@ type Cluster interface {
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 	Reservations(ctx context.Context) (*status.ReservationList, error)
 	Licenses(ctx context.Context) (*status.LicenseList, error)
+	Topology(ctx context.Context) (*status.Topology, error)
 	Associations(ctx context.Context) (*status.AcctState, error)
 	Shares(ctx context.Context) (*status.ShareList, error)
 	ClusterInfo(ctx context.Context) (map[string]any, error)

@@ -29,7 +29,7 @@ var shown = []struct {
 	{"partitions", 1, 1, showPartition}, {"partitionname", 1, 1, showPartition},
 	{"reservations", 1, 1, showReservation}, {"reservationname", 1, 1, showReservation},
 	{"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
-	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases},
+	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases}, {"topology", 1, 1, showTopology},
 }
 
 // quietly are entities without any objects, as in a Slurm without them; said is what is
@@ -67,13 +67,6 @@ func show(ctx context.Context, o *Options, args []string) error {
 		return o.hostlist(ids, true)
 	case keyvalue.Abbreviates(entity, "hostlist", 5):
 		return o.hostlist(ids, false)
-	case keyvalue.Abbreviates(entity, "topology", 1):
-		message := "No topology information available"
-		if name := first(ids); name != "" {
-			message = "Topology information contains no switch or node named " + format.Escape(name)
-		}
-		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, message))
-		return nil
 	case keyvalue.Abbreviates(entity, "slurmd", 2):
 		return slurmerr.New(
 			slurmerr.Refused,

@@ -32,7 +32,8 @@ type report struct {
 	Processors int    `json:"processors"`
 	Dropped    int    `json:"dropped"`
 	figures
-	Users []figures `json:"users,omitempty"`
+	Network *switchFigures `json:"network,omitempty"` // nil: the machine has no switches
+	Users   []figures      `json:"users,omitempty"`
 }
 
 // figuresOf returns the statistics of jobs on a machine with the given number of
@@ -137,6 +138,9 @@ func (r *report) writeText(w io.Writer) error {
 	)
 	for i, text := range r.row() {
 		fmt.Fprintf(t, "%s\t%s\n", columns[i], text)
+	}
+	if f := r.Network; f != nil {
+		fmt.Fprintf(t, "mean_switches\t%.2f\nmean_largest_block_nodes\t%.2f\n", f.MeanSwitches, f.MeanLargestBlock)
 	}
 	if err := t.Flush(); err != nil || len(r.Users) == 0 {
 		return err

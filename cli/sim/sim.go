@@ -19,6 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmconf"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/topology"
 )
 
 // options are the flags.
@@ -27,7 +28,7 @@ type options struct {
 	starts, picture, machine           string
 	processors, addNodes               int
 	first, count                       int
-	users                              bool
+	users, firstFit                    bool
 }
 
 // Commands returns berth's subcommands for simulation.
@@ -41,7 +42,8 @@ statistics of waiting times, slowdowns and utilization.
 
 The trace is in the Standard Workload Format, optionally gzip-compressed. By
 default the machine is a pool with the number of processors in the trace's
-header; with --machine it has the nodes of a slurm.conf. Jobs that request more
+header; with --machine it has the nodes of a slurm.conf, and the switches of the
+topology.conf next to it if TopologyPlugin names a plugin that reads it. Jobs that request more
 than the machine has, or that did not run, are skipped and counted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
@@ -60,6 +62,7 @@ func (o *options) add(c *cobra.Command) {
 	f.StringVar(&o.picture, "picture", "", "draw the schedule as SVG into this `file`")
 	f.BoolVar(&o.users, "users", false, "also print the statistics of each user")
 	f.StringVar(&o.machine, "machine", "", "slurm.conf `file` with the nodes of the machine")
+	f.BoolVar(&o.firstFit, "first-fit", false, "place jobs as on a machine without switches")
 	f.IntVar(&o.processors, "processors", 0, "number of processors of the machine (default: MaxProcs of the trace)")
 	f.IntVar(&o.addNodes, "add-nodes", 0, "add this number of nodes, each like the first one")
 	f.StringVar(
@@ -166,6 +169,13 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	var network *topology.Network
+	if conf.HasTopology() {
+		file := filepath.Join(filepath.Dir(o.machine), "topology.conf")
+		if network, err = slurmconf.ParseTopology(file, p.ReadFile, conf); err != nil {
+			return nil, err
+		}
+	}
 	var out []backfill.Node
 	positions := map[string]int{}
 	for i := range conf.Nodes {
@@ -181,6 +191,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 			Sockets:        n.Sockets,
 			Memory:         n.RealMemory,
 			Unavailable:    n.State != "",
+			TopologyPath:   network.Path(n.Name),
 		}
 		for _, g := range n.GRES {
 			b.GRES = append(b.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
@@ -220,13 +231,18 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 	if o.count > 0 {
 		jobs = jobs[:min(o.count, len(jobs))]
 	}
-	done := replay(machine, pol, jobs, o.asker(pol, machine), w)
+	planned := machine
+	if o.firstFit {
+		planned = withoutSwitches(machine)
+	}
+	done := replay(planned, pol, jobs, o.asker(pol, machine), w)
 	r := &report{
 		Policy:     o.policy,
 		Estimates:  o.estimates,
 		Processors: processors,
 		Dropped:    t.dropped + len(jobs) - len(done),
 		figures:    figuresOf(done, processors),
+		Network:    switchFiguresOf(machine, done),
 	}
 	if o.users {
 		r.Users = perUser(done, processors)

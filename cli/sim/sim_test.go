@@ -247,3 +247,46 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 }
+
+// treeMachine writes a slurm.conf with eight nodes and a topology.conf with two leaves, and
+// returns the path of slurm.conf.
+func treeMachine(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"slurm.conf":    "TopologyPlugin=topology/tree\nNodeName=n[1-8] CPUs=1\n",
+		"topology.conf": "SwitchName=a Nodes=n[1-4]\nSwitchName=b Nodes=n[5-8]\nSwitchName=t Switches=a,b\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "slurm.conf")
+}
+
+// A job of three nodes, then one of four: the first free nodes are below two switches, the
+// fewest switches are one for each job.
+func TestSwitches(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace.swf")
+	text := "; MaxProcs: 8\n" +
+		"1 0 -1 100 3 -1 -1 3 100 -1 1 1 1 -1 1 -1 -1 -1\n2 0 -1 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1\n"
+	if err := os.WriteFile(trace, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	machine := treeMachine(t)
+	near := simReport(t, trace, "--machine", machine).Network
+	first := simReport(t, trace, "--machine", machine, "--first-fit").Network
+	if near == nil || first == nil {
+		t.Fatal("no statistics of the network")
+	}
+	if *near != (switchFigures{1, 1}) || *first != (switchFigures{1.5, 1}) {
+		t.Errorf("%+v, first fit %+v", *near, *first)
+	}
+	out, err := simRun(t, trace, "--machine", machine)
+	if err != nil || !strings.Contains(out, "mean_switches             1.00\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if r := simReport(t, trace); r.Network != nil {
+		t.Errorf("a pool of processors has a network: %+v", r.Network)
+	}
+}

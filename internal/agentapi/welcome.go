@@ -154,6 +154,7 @@ func hosts(a *v1alpha1.Allocation) []wire.Host {
 		n := &a.Nodes[i]
 		h := wire.Host{
 			Name: n.Name, Address: n.Address, CPUs: n.CPUs, CPUIDs: n.CPUIDs, Memory: n.Memory, Tasks: n.Tasks,
+			Topology: n.Topology,
 		}
 		for _, g := range n.GRES {
 			h.GRES = append(h.GRES, wire.HostGRES{Name: g.Name, Type: g.Type, Count: g.Count, Indexes: g.Indexes})

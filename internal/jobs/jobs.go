@@ -163,6 +163,15 @@ func (c *Client) Licenses(ctx context.Context) (*status.LicenseList, error) {
 	return list, nil
 }
 
+// Topology returns the switches above the nodes.
+func (c *Client) Topology(ctx context.Context) (*status.Topology, error) {
+	t := new(status.Topology)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/topology", nil, t); err != nil {
+		return nil, queueError(err)
+	}
+	return t, nil
+}
+
 // PriorityFilter selects the jobs whose priorities are listed.
 type PriorityFilter struct {
 	IDs, Users, Partitions []string

@@ -228,6 +228,8 @@ func isDefaultBehavior(key, value string) bool {
 		return strings.EqualFold(value, "select/cons_tres") || strings.EqualFold(value, "select/cons_res")
 	case "selecttypeparameters":
 		return strings.EqualFold(value, "CR_Core_Memory") || strings.EqualFold(value, "CR_CPU_Memory")
+	case "topologyplugin":
+		return topologyType(value) != ""
 	case "grestypes", "maxnodecount": // nodes report their own resources, and register themselves
 		return true
 	}

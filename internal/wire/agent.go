@@ -120,6 +120,9 @@ type Host struct {
 	CPUIDs  string `json:"cpuIDs,omitempty"`
 	Memory  int64  `json:"memory,omitempty"` // MiB
 	Tasks   int32  `json:"tasks,omitempty"`
+	// Topology names the switches above the host, level by level from the top to the leaf,
+	// separated by dots; empty: none is known.
+	Topology string `json:"topology,omitempty"`
 	// GRES are the generic resources, with indexes if they are known.
 	GRES []HostGRES `json:"gres,omitempty"`
 }

@@ -276,6 +276,13 @@ func TestUnequalNodes(t *testing.T) {
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/unequal")
 }
 
+// TestTopology has a cluster with the switches of a topology.conf, and its scripts need to
+// know which nodes are free.
+func TestTopology(t *testing.T) {
+	t.Parallel()
+	start(t, "--slurm-conf", "testdata/topology/slurm.conf").scriptsInTurn(t, "testdata/topology")
+}
+
 // TestStateSurvives submits a job that cannot start, takes the cluster down and
 // up again, and finds the job where it was, with its id.
 func TestStateSurvives(t *testing.T) {

@@ -139,8 +139,7 @@ func addCommon(e *list, in Input) {
 	e.add("SLURM_JOB_CPUS_PER_NODE", foldedCPUs(w.Hosts))
 	e.add("SLURM_CPUS_ON_NODE", number(here.CPUs))
 	e.add("SLURMD_NODENAME", here.Name)
-	e.add("SLURM_TOPOLOGY_ADDR", here.Name)
-	e.add("SLURM_TOPOLOGY_ADDR_PATTERN", "node")
+	addTopology(e, here)
 	e.add("SLURM_NODE_ALIASES", "(null)")
 	if w.Restarts > 0 {
 		e.add("SLURM_RESTART_COUNT", number(w.Restarts))
@@ -148,6 +147,17 @@ func addCommon(e *list, in Input) {
 	addDevices(e, here)
 	addArray(e, in)
 	addMemory(e, in.Job.Shape)
+}
+
+// addTopology adds the place of this node in the network, and what each part of it is.
+func addTopology(e *list, here wire.Host) {
+	address, pattern := here.Name, "node"
+	if path := here.Topology; path != "" {
+		address = path + "." + address
+		pattern = strings.Repeat("switch.", strings.Count(path, ".")+1) + pattern
+	}
+	e.add("SLURM_TOPOLOGY_ADDR", address)
+	e.add("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 }
 
 // addDevices adds the GPUs of this node, with their indexes if they are known.

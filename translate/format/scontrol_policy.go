@@ -3,6 +3,7 @@ package format
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -52,6 +53,26 @@ func shownFlags(v *status.Reservation) []string {
 		}
 	}
 	return out
+}
+
+// SwitchRecord returns the record of a switch, or a block, in scontrol show topology.
+func SwitchRecord(w *status.Switch, block bool) *Record {
+	r := &Record{compact: true}
+	if block {
+		r.line(pair("BlockName", w.Name), pair("Nodes", w.Nodes))
+		return r
+	}
+	words := []string{
+		pair("SwitchName", w.Name), "Level=" + itoa(w.Level), "LinkSpeed=" + strconv.FormatInt(w.LinkSpeed, 10),
+	}
+	if w.Nodes != "" {
+		words = append(words, pair("Nodes", w.Nodes))
+	}
+	if w.Switches != "" {
+		words = append(words, pair("Switches", w.Switches))
+	}
+	r.line(words...)
+	return r
 }
 
 // LicenseRecord returns the record of a license in scontrol show licenses.

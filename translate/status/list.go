@@ -121,6 +121,25 @@ type LicenseList struct {
 	Items      []License `json:"items"`
 }
 
+// Switch is a switch above nodes or, in a block topology, a block.
+type Switch struct {
+	Name      string `json:"name"`
+	Level     int32  `json:"level"` // 0: no switches are below it
+	LinkSpeed int64  `json:"linkSpeed"`
+	Nodes     string `json:"nodes,omitempty"`    // folded: all nodes below it
+	Switches  string `json:"switches,omitempty"` // folded: the switches directly below it
+}
+
+// Topology is the response to GET topology.
+type Topology struct {
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Type       string   `json:"type"` // tree, block
+	Items      []Switch `json:"items"`
+	// Problems says what is wrong in the description of the network, one sentence each.
+	Problems []string `json:"problems,omitempty"`
+}
+
 // NodeList is the response to GET nodes.
 type NodeList struct {
 	Kind       string `json:"kind"`

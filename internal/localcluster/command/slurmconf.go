@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/localcluster"
@@ -18,6 +19,12 @@ func (p *program) imitate(c *localcluster.Config) error {
 	conf, err := slurmconf.Parse(p.SlurmConf, os.ReadFile)
 	if err != nil {
 		return err
+	}
+	if conf.HasTopology() {
+		file := filepath.Join(filepath.Dir(p.SlurmConf), "topology.conf")
+		if _, err := slurmconf.ParseTopology(file, os.ReadFile, conf); err != nil {
+			return err
+		}
 	}
 	switch {
 	case len(conf.Nodes) == 0:

@@ -32,6 +32,7 @@ import (
 type Pool interface {
 	NodesView() []status.Node
 	PartitionsView() []status.Partition // the caller may change the slice
+	TopologyView() *status.Topology     // the caller may change its fields
 }
 
 // Leader is the process that plans and writes, for a process that only reads.

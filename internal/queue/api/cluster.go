@@ -38,6 +38,16 @@ func (a *API) partitions(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	response.JSON(w, r, &status.PartitionList{Kind: "PartitionList", APIVersion: apiVersion, Items: items})
 }
 
+// topology serves GET topology.
+func (a *API) topology(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	if !a.permit(w, r, c, authz.Node, authz.Read) {
+		return
+	}
+	t := a.Pool.TopologyView()
+	t.Kind, t.APIVersion = "Topology", apiVersion
+	response.JSON(w, r, t)
+}
+
 // clusterInfo serves GET clusterinfo.
 func (a *API) clusterInfo(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	spec, err := json.Marshal(a.Directory.Parameters())

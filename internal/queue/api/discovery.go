@@ -31,6 +31,7 @@ func discoveryDocuments() map[string]json.RawMessage {
 			apiResource("scripts", "script", "Script", "list"),
 			apiResource("nodes", "node", "Node", "list", "watch"),
 			apiResource("partitions", "partition", "Partition", "list"),
+			apiResource("topology", "topology", "Topology", "list"),
 			apiResource("reservations", "reservation", "Reservation", "list"),
 			apiResource("licenses", "license", "License", "list"),
 			apiResource("priorities", "priority", "Priority", "list"),

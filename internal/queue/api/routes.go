@@ -51,6 +51,7 @@ func (a *API) routes() []Route {
 		{Pattern: get + "/scripts", Handler: a.script},
 		{Pattern: get + "/nodes", Handler: a.nodes},
 		{Pattern: get + "/partitions", Handler: a.partitions},
+		{Pattern: get + "/topology", Handler: a.topology},
 		{Pattern: get + "/reservations", Handler: a.reservations},
 		{Pattern: get + "/licenses", Handler: a.licenses},
 		{Pattern: get + "/priorities", Handler: a.priorities, LeaderOnly: true},

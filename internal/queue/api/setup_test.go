@@ -49,6 +49,8 @@ func (s *server) NodesView() []status.Node {
 	return s.nodes
 }
 
+func (s *server) TopologyView() *status.Topology { return &status.Topology{Type: "tree"} }
+
 func (s *server) PartitionsView() []status.Partition { return []status.Partition{{Name: "main"}} }
 
 // agentsOf are the agents of the server's jobs, none of which can be reached.

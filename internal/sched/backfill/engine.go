@@ -21,7 +21,7 @@ type engine struct {
 	multithreaded    bool              // some node has several CPUs in a core
 	hasPositions     bool              // the nodes have positions
 	users            map[int64]int32
-	topology         [][]string // of the nodes; nil: there is no topology
+	network          *network // nil: there is none
 
 	classes           []*demandClass
 	shapes            map[shapeKey]*requestShape
@@ -142,13 +142,13 @@ func (e *engine) detectFeatures() {
 		n := &e.s.Nodes[i]
 		e.multithreaded = e.multithreaded || n.ThreadsPerCore > 1
 		e.hasPositions = e.hasPositions || n.Position != 0
-		if len(n.TopologyPath) > 0 && e.topology == nil {
-			e.topology = make([][]string, len(e.s.Nodes))
+	}
+	e.network = newNetwork(e.s.Nodes, func(node int) int {
+		if e.hasPositions {
+			return e.s.Nodes[node].Position
 		}
-	}
-	for i := range e.topology {
-		e.topology[i] = e.s.Nodes[i].TopologyPath
-	}
+		return node
+	})
 	for _, r := range e.running {
 		e.tracksOwners = e.tracksOwners || r.UserExclusive
 		e.noteSharers(r.sharers())

@@ -164,22 +164,23 @@ func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) [
 		return nil
 	}
 	var chosen []candidate
+	limit := e.leafLimit(j, in)
 	switch {
 	case len(s.ConstraintCounts) > 0:
-		chosen = s.pickConstraintCounts(all)
+		chosen = e.pickCountsByTopology(s, all, limit)
 	case s.Segment > 0:
 		chosen = e.pickSegments(s, all)
 	case s.Contiguous:
 		chosen = e.pickContiguous(s, e.inPositionOrder(all))
-	case e.topology != nil && s.leastNodes > 1:
-		chosen = e.pickByTopology(s, j, in, all)
+	case e.mayUseLeaves(s):
+		chosen = e.pickByTopology(s, all, limit)
 	default:
 		chosen = s.pick(all)
 	}
-	if chosen == nil {
+	if chosen == nil || limit < len(chosen) && e.countLeaves(chosen) > limit {
 		return nil
 	}
-	return e.assign(s, in, e.inPositionOrder(chosen))
+	return e.assign(s, in, e.inRankOrder(s, chosen))
 }
 
 // pick returns the nodes for the job: a single one if the job prefers that, else the

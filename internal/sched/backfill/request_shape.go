@@ -127,7 +127,7 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 &&
 		s.Segment == 0 &&
 		s.MaxNodes <= s.leastNodes &&
-		(e.topology == nil || s.leastNodes == 1)
+		(e.network == nil || s.leastNodes == 1)
 	each := 1
 	if s.ExactPerNode {
 		each = max(1, s.TasksPerNode)

@@ -48,7 +48,7 @@ func (e *engine) hasLimits(limits []Limit) bool {
 // begins at now.
 func (e *engine) steadyUntil(now int64) bool {
 	next := now + max(1, e.s.Overtime)
-	return len(e.s.AdvanceReservations) == 0 && e.topology == nil && !e.approximate &&
+	return len(e.s.AdvanceReservations) == 0 && e.network == nil && !e.approximate &&
 		(len(e.at) == 1 || e.at[1] > next) && (len(e.releases) == 0 || e.releases[0].end > next)
 }
 

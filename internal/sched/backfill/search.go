@@ -143,7 +143,7 @@ func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candida
 // takesFirstFit reports whether the first sufficient nodes are chosen.
 func (e *engine) takesFirstFit(s *requestShape) bool {
 	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
-		(e.topology == nil || s.leastNodes == 1)
+		(e.network == nil || s.leastNodes == 1)
 }
 
 // seeksSingleNode reports whether the search continues, after enough nodes were found, for

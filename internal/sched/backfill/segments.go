@@ -19,10 +19,7 @@ const (
 // pickSegments returns nodes in segments of s.Segment nodes below one leaf
 // switch.
 func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
-	blocks := [][]candidate{all}
-	if e.topology != nil {
-		blocks = e.groupByPath(all, int(^uint(0)>>1))
-	}
+	blocks := e.groupByLeaf(all)
 	fewest, most := roundUp(s.leastNodes, s.Segment), len(all)
 	if s.MaxNodes > 0 {
 		most = min(most, s.MaxNodes)

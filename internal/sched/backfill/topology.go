@@ -3,7 +3,6 @@ package backfill
 import (
 	"cmp"
 	"slices"
-	"strings"
 )
 
 // pickConstraintCounts returns as many nodes of each set as its count, and then the other
@@ -76,72 +75,6 @@ func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 			}
 		}
 		from = to
-	}
-	return nil
-}
-
-// pickByTopology returns nodes below as few switches as possible: those of the lowest level
-// of the topology at which one switch has enough nodes, and there of the switch with the
-// fewest candidates. If the number of switches is limited, it returns nodes of at most that
-// many leaf switches, or nil.
-func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []candidate) []candidate {
-	bound := s.Switches > 0 && (j.SwitchesUntil == 0 || in.start < j.SwitchesUntil)
-	deepest := 0
-	for i := range all {
-		deepest = max(deepest, len(e.topology[all[i].node]))
-	}
-	for depth := deepest; depth > 0; depth-- {
-		var best []candidate
-		for _, group := range e.groupByPath(all, depth) {
-			if p := s.pick(group); p != nil && (best == nil || len(group) < len(best)) {
-				best = group
-			}
-		}
-		if best != nil {
-			if p := s.pick(best); !bound || e.countLeaves(p) <= s.Switches {
-				return p
-			}
-		}
-	}
-	if !bound {
-		return s.pick(all)
-	}
-	return e.pickLeaves(s, all)
-}
-
-// groupByPath groups the candidates by the first depth elements of their paths,
-// in the order of the groups' first nodes.
-func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
-	var out [][]candidate
-	at := map[string]int{}
-	for _, c := range all {
-		p := e.topology[c.node]
-		key := strings.Join(p[:min(depth, len(p))], "\x00")
-		i, ok := at[key]
-		if !ok {
-			i = len(out)
-			at[key] = i
-			out = append(out, nil)
-		}
-		out[i] = append(out[i], c)
-	}
-	return out
-}
-
-// countLeaves returns the number of leaf switches of the nodes.
-func (e *engine) countLeaves(nodes []candidate) int {
-	return len(e.groupByPath(nodes, int(^uint(0)>>1)))
-}
-
-// pickLeaves returns nodes of at most s.Switches leaf switches, those with the highest
-// capacity, or nil.
-func (e *engine) pickLeaves(s *requestShape, all []candidate) []candidate {
-	leaves := e.groupByPath(all, int(^uint(0)>>1))
-	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(totalTasks(b), totalTasks(a)) })
-	for n := 1; n <= min(s.Switches, len(leaves)); n++ {
-		if p := s.pick(inNodeOrder(slices.Concat(leaves[:n]...))); p != nil {
-			return p
-		}
 	}
 	return nil
 }

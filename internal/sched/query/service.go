@@ -108,6 +108,9 @@ func (s *Service) NodesView() []status.Node {
 // PartitionsView returns a row for every partition, ordered by name.
 func (s *Service) PartitionsView() []status.Partition { return clusterview.Partitions(s.snapshot()) }
 
+// TopologyView returns the switches above the nodes, and what is wrong with them.
+func (s *Service) TopologyView() *status.Topology { return clusterview.Topology(s.snapshot()) }
+
 // PrioritiesView returns the terms of the priority of every pending job.
 func (s *Service) PrioritiesView() *status.PriorityList {
 	s.explaining.Lock()

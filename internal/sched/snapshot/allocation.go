@@ -47,6 +47,8 @@ func (a *Allocator) Allocation(d backfill.Decision) *v1alpha1.Allocation {
 			CPUIDs: assigned.CPUs.String(),
 			Memory: assigned.Memory,
 			Tasks:  int32(assigned.Tasks),
+
+			Topology: s.network.Address(s.Nodes[assigned.Node].Name),
 		}
 		if sharers := s.infos[d.ID].MaxSharers; sharers > 1 {
 			n.Sharers = sharers

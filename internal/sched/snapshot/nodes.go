@@ -3,16 +3,16 @@ package snapshot
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
-	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/topology"
 )
 
 // node is what the snapshot holds about a node beside backfill.Node.
@@ -35,6 +35,7 @@ func (s *Snapshot) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		return cmp.Compare(nodeinfo.Weight(a), nodeinfo.Weight(b))
 	})
 	table := gres.Of(&s.params)
+	s.network = buildNetwork(s.params.Topology, pool, short)
 	for i, n := range pool {
 		s.byName[short[n.Name]], s.byObject[n.Name] = i, i
 		features := nodeinfo.Features(n, s.params.FeatureLabels)
@@ -44,6 +45,7 @@ func (s *Snapshot) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		s.nodes = append(s.nodes, node{object: n, features: features})
 		s.Nodes = append(s.Nodes, buildNode(n, short[n.Name], table))
 		s.Nodes[i].Position = positions[n.Name]
+		s.Nodes[i].TopologyPath = s.network.Path(short[n.Name])
 	}
 	s.addWorkloadPods(pods)
 	s.addUsed(pods, table)
@@ -72,7 +74,7 @@ func (s *Snapshot) addUsed(pods []*corev1.Pod, table gres.Table) {
 
 func buildNode(n *corev1.Node, name string, table gres.Table) backfill.Node {
 	a := n.Status.Allocatable
-	out := backfill.Node{
+	return backfill.Node{
 		Name:           name,
 		CPUs:           int(a.Cpu().MilliValue() / 1000),
 		ThreadsPerCore: nodeinfo.ThreadsPerCore(n),
@@ -81,11 +83,19 @@ func buildNode(n *corev1.Node, name string, table gres.Table) backfill.Node {
 		GRES:           table.List(a, n.Labels),
 		Unavailable:    nodeinfo.Unavailable(n) != "",
 	}
-	if path := n.Labels[wire.LabelTopology]; path != "" {
-		out.TopologyPath = strings.Split(path, ".")
-	}
-	return out
 }
+
+// buildNetwork returns the network of the nodes, whose short names are given by their names.
+func buildNetwork(spec *v1alpha1.Topology, pool []*corev1.Node, short map[string]string) *topology.Network {
+	nodes := make([]topology.Node, len(pool))
+	for i, n := range pool {
+		nodes[i] = topology.Node{Name: short[n.Name], Labels: n.Labels}
+	}
+	return topology.Build(spec, nodes)
+}
+
+// Network returns the network of the nodes.
+func (s *Snapshot) Network() *topology.Network { return s.network }
 
 // NodeObject returns the object of the node with the number.
 func (s *Snapshot) NodeObject(i int) *corev1.Node { return s.nodes[i].object }

@@ -128,7 +128,7 @@ func TestOptionsInThePlan(t *testing.T) {
 		{"", "-w n6 -n2 --hint=nomultithread", "n6/2:0-1,4-5"},
 		{"", "-w n6 -n2 -m block:block --hint=memory_bound", "n6/2:0-1,4-5"},
 		{"", "-n5 --spread-job -N1-4 -x n5,n6", "n1/2:0-1 n2/1:0 n3/1:0 n4/1:0"},
-		{"", "-N1-4 -n5 --use-min-nodes -x n5,n6", "n1/4:0-3 n2/1:0"},
+		{"", "-N1-4 -n5 --use-min-nodes -x n5,n6", "n2/4:0-3 n3/1:0"},
 		{"-w n1 --exclusive=user", "-w n1", "waits: Resources"},
 		{"-w n1 -n1", "-w n1 --exclusive=user", "waits: Resources"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/dependency"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/topology"
 )
 
 // Input is everything that a Snapshot depends on. The objects are only read.
@@ -45,6 +46,7 @@ type Snapshot struct {
 	byName       map[string]int
 	byObject     map[string]int  // by Kubernetes name
 	features     map[string]bool // that any node has
+	network      *topology.Network
 	partitions   []*Partition
 	reservations map[string]*v1alpha1.Reservation // by object name
 	magnetic     []*v1alpha1.Reservation
