@@ -24,8 +24,8 @@ import (
 	"github.com/berth-hpc/berth/cli/sstat"
 	"github.com/berth-hpc/berth/cli/strigger"
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/stdio"
-	"github.com/berth-hpc/berth/translate/format"
 )
 
 // registry contains all commands of Slurm. The package of a command exports New(p, ...),
@@ -112,7 +112,7 @@ func screen(p *stdio.Process, d Deps) func(context.Context, jobs.Screen) error {
 func connectWithWarnings(p *stdio.Process, name string) (*jobs.Client, error) {
 	c, err := jobs.Connect(p)
 	if err == nil {
-		c.Warnings(func(text string) { fmt.Fprintf(p.Err, "%s: warning: %s\n", name, format.Escape(text)) })
+		c.Warnings(func(text string) { fmt.Fprintf(p.Err, "%s: warning: %s\n", name, printable.Escape(text)) })
 	}
 	return c, err
 }

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/tui/data"
 	"github.com/berth-hpc/berth/tui/query"
@@ -248,7 +249,7 @@ func (m *Model) broadcast(msg tea.Msg) tea.Cmd {
 // showNotice shows a notice until the next key; an error stays for one key more,
 // so that the key that was already on its way does not hide it.
 func (m *Model) showNotice(n ui.Notice) {
-	n.Text = ui.Safe(strings.ReplaceAll(n.Text, "\n", "; "))
+	n.Text = printable.Escape(strings.ReplaceAll(n.Text, "\n", "; "))
 	m.notice, m.noticeKeys = n, 0
 	if n.Bad {
 		m.noticeKeys = 1

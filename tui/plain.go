@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -37,7 +38,7 @@ func (m *Model) runPlain(ctx context.Context, p *stdio.Process) error {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-		}, func(err error) { fmt.Fprintln(p.Err, format.Escape(err.Error())+"; trying again") })
+		}, func(err error) { fmt.Fprintln(p.Err, printable.Escape(err.Error())+"; trying again") })
 	}()
 	l := &plainScreen{m: m, out: p.Out, jobs: map[int64]status.Job{}, described: map[int64]string{}}
 	l.print("Changes of the queue are printed as they happen. " +
@@ -145,7 +146,7 @@ func (l *plainScreen) report(j *status.Job) {
 	}
 	l.described[j.ID] = text
 	if l.complete {
-		l.print(format.Escape(fmt.Sprintf("Job %s %s of %s: %s", format.JobID(j), j.Name, j.User, text)))
+		l.print(printable.Escape(fmt.Sprintf("Job %s %s of %s: %s", format.JobID(j), j.Name, j.User, text)))
 	}
 }
 
@@ -157,7 +158,7 @@ func (l *plainScreen) removed(id int64) {
 	}
 	delete(l.jobs, id)
 	delete(l.described, id)
-	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s has ended.", format.JobID(&j), j.Name, j.User)))
+	l.print(printable.Escape(fmt.Sprintf("Job %s %s of %s has ended.", format.JobID(&j), j.Name, j.User)))
 }
 
 // printCounts prints how many jobs are in each state.
@@ -210,7 +211,7 @@ func (l *plainScreen) command(ctx context.Context, words []string) {
 func (l *plainScreen) list(filter string) {
 	q, err := query.Parse(filter)
 	if err != nil {
-		l.print(format.Escape(err.Error()))
+		l.print(printable.Escape(err.Error()))
 		return
 	}
 	store := data.NewStore(append(query.Fields(), "plannedNodes"))
@@ -228,7 +229,7 @@ func (l *plainScreen) list(filter string) {
 		}
 		if n++; n <= maxListed {
 			text := fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.described[j.ID])
-			l.print(format.Escape(text))
+			l.print(printable.Escape(text))
 		}
 	}
 	if n > maxListed {
@@ -242,18 +243,18 @@ func (l *plainScreen) list(filter string) {
 func (l *plainScreen) job(ctx context.Context, id string) {
 	list, err := l.m.env.Cluster.Jobs(ctx, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})
 	if err != nil || len(list.Items) == 0 {
-		l.print("No such job: " + format.Escape(id))
+		l.print("No such job: " + printable.Escape(id))
 		return
 	}
 	j := list.Items[0]
-	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s in %s: %s, %d nodes, %d CPUs.",
+	l.print(printable.Escape(fmt.Sprintf("Job %s %s of %s in %s: %s, %d nodes, %d CPUs.",
 		format.JobID(&j), j.Name, j.User, j.Partition, j.State, j.Nodes, j.CPUs)))
 	if j.State != "PENDING" {
 		return
 	}
 	facts, err := job.Gather(ctx, l.m.env, j)
 	if err != nil {
-		l.print(format.Escape(err.Error()))
+		l.print(printable.Escape(err.Error()))
 		return
 	}
 	a := why.Explain(facts)
@@ -270,7 +271,7 @@ func (l *plainScreen) operate(ctx context.Context, name, op string, ids []string
 		l.print("Started with --read-only: nothing is changed.")
 		return
 	}
-	l.print(fmt.Sprintf("%s %s? Type yes.", name, format.Escape(strings.Join(ids, " "))))
+	l.print(fmt.Sprintf("%s %s? Type yes.", name, printable.Escape(strings.Join(ids, " "))))
 	l.question = func(answer string) {
 		if answer != "yes" {
 			l.print("Nothing was done.")
@@ -278,7 +279,7 @@ func (l *plainScreen) operate(ctx context.Context, name, op string, ids []string
 		}
 		result, err := l.m.env.Cluster.Operate(ctx, status.Operation{Verb: op, Jobs: ids})
 		if err != nil {
-			l.print(format.Escape(err.Error()))
+			l.print(printable.Escape(err.Error()))
 			return
 		}
 		for _, item := range result.Items {
@@ -286,7 +287,7 @@ func (l *plainScreen) operate(ctx context.Context, name, op string, ids []string
 			if item.Error != "" {
 				text = item.Error
 			}
-			l.print(format.Escape(item.Job + ": " + text))
+			l.print(printable.Escape(item.Job + ": " + text))
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/tui/help"
 	"github.com/berth-hpc/berth/tui/history"
 	"github.com/berth-hpc/berth/tui/job"
@@ -163,7 +163,7 @@ func jobCommand(request ui.OpenPage) func(*Model, string) (tea.Cmd, error) {
 			request.ID = m.currentJob()
 		}
 		if !isJobID(request.ID) {
-			return nil, fmt.Errorf("invalid job id: %s", format.Escape(arg))
+			return nil, fmt.Errorf("invalid job id: %s", printable.Escape(arg))
 		}
 		return m.openPage(request), nil
 	}
@@ -183,7 +183,7 @@ func (m *Model) loadFilter(name string) (tea.Cmd, error) {
 		text, ok = m.config.Filters[name]
 	}
 	if !ok {
-		return nil, fmt.Errorf("no filter is saved as %s", format.Escape(name))
+		return nil, fmt.Errorf("no filter is saved as %s", printable.Escape(name))
 	}
 	return m.showQueue(), m.queue.SetFilter(text)
 }
@@ -235,11 +235,11 @@ func findCommand(name string) (func(*Model, string) (tea.Cmd, error), error) {
 	matches := commandsWithPrefix(name)
 	switch len(matches) {
 	case 0:
-		return nil, fmt.Errorf("there is no command :%s; try :help", format.Escape(name))
+		return nil, fmt.Errorf("there is no command :%s; try :help", printable.Escape(name))
 	case 1:
 		return commands[matches[0]], nil
 	}
-	return nil, fmt.Errorf(":%s may be %s", format.Escape(name), strings.Join(matches, ", "))
+	return nil, fmt.Errorf(":%s may be %s", printable.Escape(name), strings.Join(matches, ", "))
 }
 
 // commandsWithPrefix returns the names of commands that start with prefix, in

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
@@ -93,7 +94,7 @@ func (m *Model) title() string {
 	if m.env.ReadOnly {
 		right += " read-only"
 	}
-	right = ui.Safe(strings.TrimSpace(right))
+	right = printable.Escape(strings.TrimSpace(right))
 	if room := m.width - ui.Width(right) - 2; room >= 24 {
 		left = ui.Pad(left, room, false, m.appearance.Ellipsis) + "  " + right
 	}

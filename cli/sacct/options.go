@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
@@ -39,7 +40,7 @@ func (o *Options) layout(v *option.Values) error {
 		return slurmerr.Newf(
 			slurmerr.Refused,
 			"Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].",
-			format.Escape(v.Get("whole-hetjob")),
+			printable.Escape(v.Get("whole-hetjob")),
 		)
 	}
 	if u := v.Get("units"); v.Has("units") {
@@ -92,7 +93,7 @@ func (o *Options) layout(v *option.Values) error {
 				slurmerr.Refused,
 				"--%s=%s: unknown data parser (v0.0.38 to v0.0.44)",
 				name,
-				format.Escape(v.Get(name)),
+				printable.Escape(v.Get(name)),
 			)
 		}
 		f.Command = []string{"sacct", "--" + name}
@@ -394,7 +395,7 @@ func (o *Options) chooseFlags(v *option.Values) error {
 	for _, f := range v.List("flags") {
 		at := slices.IndexFunc(format.AcctFlagNames, func(name string) bool { return strings.EqualFold(name, f) })
 		if at < 0 {
-			return slurmerr.New(slurmerr.Refused, "str_2_job_flags: Invalid job flag "+format.Escape(f))
+			return slurmerr.New(slurmerr.Refused, "str_2_job_flags: Invalid job flag "+printable.Escape(f))
 		}
 		o.flags = append(o.flags, format.AcctFlagNames[at])
 	}

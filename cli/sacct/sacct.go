@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/dump"
@@ -148,10 +149,10 @@ func (o *Options) missing(list *status.RecordList) error {
 // unknown refuses users, groups and QOS that do not exist.
 func unknown(list *status.RecordList) error {
 	if len(list.UnknownUsers) > 0 {
-		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+format.Escape(list.UnknownUsers[0]))
+		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+printable.Escape(list.UnknownUsers[0]))
 	}
 	if len(list.UnknownGroups) > 0 {
-		return slurmerr.New(slurmerr.Refused, "Invalid group id: "+format.Escape(list.UnknownGroups[0]))
+		return slurmerr.New(slurmerr.Refused, "Invalid group id: "+printable.Escape(list.UnknownGroups[0]))
 	}
 	if list.UnknownQOS != "" {
 		slices.SortStableFunc(list.QOS, func(a, b string) int { // the QOS that every cluster has is the first
@@ -161,7 +162,7 @@ func unknown(list *status.RecordList) error {
 		e.Before = []string{
 			fmt.Sprintf(
 				"sacct: error: You gave a bad qos '%s'. Valid QOS's are %s",
-				format.Escape(list.UnknownQOS),
+				printable.Escape(list.UnknownQOS),
 				strings.Join(list.QOS, ","),
 			),
 		}

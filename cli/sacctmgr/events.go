@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -227,7 +228,7 @@ func (o *Options) parseTime(text string) int64 {
 	if errors.As(err, &at) {
 		pos = at.Pos
 	}
-	fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, format.Escape(text))
+	fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, printable.Escape(text))
 	return 0
 }
 

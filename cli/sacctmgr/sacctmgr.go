@@ -154,7 +154,7 @@ func (o *Options) command(ctx context.Context, words []string) error {
 			return v.run(o, ctx, words[1:])
 		}
 	}
-	fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", format.Escape(words[0]))
+	fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", printable.Escape(words[0]))
 	return failed()
 }
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/jobs/alloc"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/env"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -25,7 +25,7 @@ func (o *Options) runCommand(p *option.Parsed, a *alloc.Allocation, c *alloc.Cli
 	}
 	path := findProgram(args[0], environ)
 	if path == "" {
-		o.printf("error: _fork_command: Unable to find command \"%s\"", format.Escape(args[0]))
+		o.printf("error: _fork_command: Unable to find command \"%s\"", printable.Escape(args[0]))
 		return 1
 	}
 	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: o.p.In, Stdout: o.p.Out, Stderr: o.p.Err}

@@ -3,8 +3,8 @@ package scancel
 import (
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
@@ -76,7 +76,7 @@ func (o *Options) lookupEnv(name string) (text string, ok bool) {
 		return text, true
 	case "false":
 	default:
-		o.println("error: Unrecognized " + name + " value: " + format.Escape(text))
+		o.println("error: Unrecognized " + name + " value: " + printable.Escape(text))
 	}
 	return "", false
 }
@@ -119,11 +119,12 @@ func parseIDs(args []string) ([]string, error) {
 	for _, arg := range args {
 		for _, id := range value.SplitJobs(arg) {
 			if line := badTasks(id); line != "" {
-				return nil, slurmerr.New(slurmerr.Refused, format.Escape(line)+"\nInvalid job id "+format.Escape(id))
+				return nil, slurmerr.New(slurmerr.Refused, printable.Escape(line)+
+					"\nInvalid job id "+printable.Escape(id))
 			}
 			number := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
 			if !jobID.MatchString(id) && !stepID.MatchString(id) || strings.Trim(number, "0") == "" {
-				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", format.Escape(id))
+				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", printable.Escape(id))
 			}
 			if strings.HasSuffix(id, ".") { // as in Slurm
 				id += "0"

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -92,7 +93,7 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if o.verbose && len(o.op.Jobs) == 0 {
 		for _, item := range result.Items {
-			o.println(o.describe(item.Job) + " " + format.Escape(item.Job))
+			o.println(o.describe(item.Job) + " " + printable.Escape(item.Job))
 		}
 	}
 	return o.report(append(o.absent(), result.Items...))
@@ -110,7 +111,7 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 	}
 	for _, u := range o.op.Users { // one name, not a list
 		if strings.Contains(u, ",") {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", format.Escape(u))
+			return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", printable.Escape(u))
 		}
 	}
 	list, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.op.Users, Fields: []string{"id"}})
@@ -118,7 +119,7 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 		return err
 	}
 	for _, u := range list.UnknownUsers {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", format.Escape(u))
+		return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", printable.Escape(u))
 	}
 	return nil
 }
@@ -207,7 +208,8 @@ func (o *Options) confirm(in *bufio.Scanner, j *status.Job, id string) bool {
 		if strings.Contains(id, ".") {
 			kind = "step_id"
 		}
-		fmt.Fprintf(o.p.Out, "Cancel %s=%s name=%s partition=%s [y/n]? ", kind, id, format.Escape(j.Name), j.Partition)
+		fmt.Fprintf(o.p.Out, "Cancel %s=%s name=%s partition=%s [y/n]? ",
+			kind, id, printable.Escape(j.Name), j.Partition)
 		if !in.Scan() {
 			return false
 		}
@@ -237,7 +239,7 @@ func (o *Options) filters() string {
 		{"qos", op.QOS},
 		{"reservation", op.Reservations}, {"state", op.States}, {"user_name", op.Users}, {"wckey", op.WCKeys}} {
 		if len(f.list) > 0 {
-			text += " " + f.name + "=" + format.Escape(strings.Join(f.list, ","))
+			text += " " + f.name + "=" + printable.Escape(strings.Join(f.list, ","))
 		}
 	}
 	if text == "" {
@@ -281,7 +283,7 @@ func (o *Options) report(items []status.OperationStatus) error {
 			name, _, _ = strings.Cut(name, ".")
 		}
 		if o.verbose || item.NoStep || (!harmless || !plain) && !o.quiet {
-			o.println(fmt.Sprintf("error: Kill job error on %s %s: %s", what, name, format.Escape(item.Error)))
+			o.println(fmt.Sprintf("error: Kill job error on %s %s: %s", what, name, printable.Escape(item.Error)))
 		}
 	}
 	if len(items) == 0 && o.verbose {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -84,12 +84,12 @@ func (v *assocView) read(words []string) error {
 		case keyvalue.Abbreviates(key, "flags", 1):
 			for _, f := range list {
 				if f != "users" && f != "assoc" && f != "qos" {
-					return plain("invalid flag '%s', valid options are 'Assoc, QOS, and/or Users'", format.Escape(f))
+					return plain("invalid flag '%s', valid options are 'Assoc, QOS, and/or Users'", printable.Escape(f))
 				}
 			}
 			v.flags = list
 		default:
-			return plain("invalid entity: %s for keyword:show assoc_mgr", format.Escape(w))
+			return plain("invalid entity: %s for keyword:show assoc_mgr", printable.Escape(w))
 		}
 	}
 	return nil
@@ -197,7 +197,7 @@ func (v *assocView) addUsers(b *strings.Builder) {
 			continue
 		}
 		none = false
-		fmt.Fprintf(b, "UserName=%s(%d) DefAccount=%s DefWckey=%s AdminLevel=%s\n", format.Escape(u.Name), u.UID,
+		fmt.Fprintf(b, "UserName=%s(%d) DefAccount=%s DefWckey=%s AdminLevel=%s\n", printable.Escape(u.Name), u.UID,
 			u.DefaultAccount, u.DefaultWCKey, cmp.Or(u.AdminLevel, "None"))
 	}
 	if none {
@@ -297,7 +297,7 @@ func (v *assocView) addAssociation(b *strings.Builder, id int, x *association) {
 	}
 	user, parent := "", ""
 	if x.user != "" {
-		user = fmt.Sprintf("%s(%d)", format.Escape(x.user), x.uid)
+		user = fmt.Sprintf("%s(%d)", printable.Escape(x.user), x.uid)
 	} else if p := v.parents[x.account]; p != "" {
 		parent = fmt.Sprintf("%s(%d)", p, v.ids[p])
 	}

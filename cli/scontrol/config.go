@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 )
 
@@ -211,7 +212,7 @@ func showConfig(ctx context.Context, o *Options, c Cluster, _ []string) error {
 	var out strings.Builder
 	out.WriteString("Configuration data as of " + string(format.AppendInstant(nil, s.Now, "", s)) + "\n")
 	for _, kv := range configLines(info, s, c.Server()) {
-		fmt.Fprintf(&out, "%-23s = %s\n", kv[0], format.Escape(kv[1]))
+		fmt.Fprintf(&out, "%-23s = %s\n", kv[0], printable.Escape(kv[1]))
 	}
 	out.WriteString(mpiPlugins + "\nSlurmctld(primary) at " + hostOf(c.Server()) + " is UP\n")
 	return o.p.Print(out.String())

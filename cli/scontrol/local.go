@@ -12,6 +12,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/format"
@@ -92,14 +93,14 @@ func listpids(_ context.Context, o *Options, args []string) error {
 	if len(args) > 0 {
 		job, step, isStep = strings.Cut(args[0], ".")
 		if _, err := strconv.ParseUint(job, 10, 32); err != nil {
-			return plain("\"%s\" does not look like a jobid", format.Escape(args[0]))
+			return plain("\"%s\" does not look like a jobid", printable.Escape(args[0]))
 		}
 	}
 	if len(args) > 1 {
-		node = format.Escape(args[1])
+		node = printable.Escape(args[1])
 	}
 	if _, err := strconv.ParseUint(step, 10, 32); isStep && err != nil {
-		fmt.Fprintf(o.p.Err, "\"%s\" does not look like a stepid\n", format.Escape(args[0]))
+		fmt.Fprintf(o.p.Err, "\"%s\" does not look like a stepid\n", printable.Escape(args[0]))
 		return o.p.Print(pidHeader)
 	}
 	var b strings.Builder
@@ -167,7 +168,7 @@ func write(ctx context.Context, o *Options, args []string) error {
 				"write config is not possible here: kubectl get partitions,qos,clusters -o yaml writes the configuration",
 			)
 		}
-		return plain("invalid write argument:%s", format.Escape(args[0]))
+		return plain("invalid write argument:%s", printable.Escape(args[0]))
 	}
 	if len(args) < 2 {
 		return plain("too few arguments for keyword:write")
@@ -179,7 +180,7 @@ func write(ctx context.Context, o *Options, args []string) error {
 	id := args[1]
 	script, err := c.Script(ctx, id)
 	if err != nil {
-		fmt.Fprintf(o.p.Err, "job script retrieval failed: %s\n", format.Escape(err.Error()))
+		fmt.Fprintf(o.p.Err, "job script retrieval failed: %s\n", printable.Escape(err.Error()))
 		return nil // as Slurm's ends
 	}
 	file := "slurm-" + id + ".sh"
@@ -191,9 +192,9 @@ func write(ctx context.Context, o *Options, args []string) error {
 		return err
 	}
 	if err := os.WriteFile(file, script, 0o666); err != nil {
-		return plain("failed to open file `%s`: %s", format.Escape(file), strerror.Text(err))
+		return plain("failed to open file `%s`: %s", printable.Escape(file), strerror.Text(err))
 	}
-	return o.p.Print("batch script for job " + format.Escape(id) + " written to " + file + "\n")
+	return o.p.Print("batch script for job " + printable.Escape(id) + " written to " + file + "\n")
 }
 
 // errnumstr prints the text of an error number.
@@ -225,7 +226,7 @@ func completing(ctx context.Context, o *Options, _ []string) error {
 			format.JobID(j),
 			format.AppendInstant(nil, j.End, "N/A", s),
 			format.AppendDurationLong(nil, max(0, s.Now-j.End)),
-			format.Escape(j.NodeList),
+			printable.Escape(j.NodeList),
 		)
 	}
 	return o.p.Print(b.String())
@@ -233,7 +234,7 @@ func completing(ctx context.Context, o *Options, _ []string) error {
 
 // waitJob waits until the job's nodes are ready.
 func waitJob(ctx context.Context, o *Options, args []string) error {
-	problem := &slurmerr.Error{Before: []string{"scontrol: Problem running job " + format.Escape(args[0])}, Code: 1}
+	problem := &slurmerr.Error{Before: []string{"scontrol: Problem running job " + printable.Escape(args[0])}, Code: 1}
 	if _, ok := jobs.ParseID(args[0]); !ok {
 		return problem
 	}
@@ -254,7 +255,7 @@ func waitJob(ctx context.Context, o *Options, args []string) error {
 				case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING":
 					return nil
 				case "RUNNING", "SUSPENDED":
-					done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")
+					done = o.p.Print("Nodes " + printable.Escape(j.NodeList) + " are ready for use\n")
 				}
 			}
 			return jobs.ErrStopWatch

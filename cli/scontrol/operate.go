@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -83,7 +83,7 @@ func (o *Options) operate(
 	var failed []string
 	for _, item := range result.Items {
 		if item.Error != "" {
-			item.Job, item.Error = format.Escape(item.Job), format.Escape(item.Error)
+			item.Job, item.Error = printable.Escape(item.Job), printable.Escape(item.Error)
 			failed = append(failed, say(item)...)
 		}
 	}
@@ -99,7 +99,7 @@ func (o *Options) operate(
 // notify sends the rest of the line to the job.
 func notify(ctx context.Context, o *Options, args []string) error {
 	if args[0] == "" || args[0][0] < '0' || args[0][0] > '9' {
-		return plain("Invalid job_id %sjob notify failure: No error", format.Escape(args[0]))
+		return plain("Invalid job_id %sjob notify failure: No error", printable.Escape(args[0]))
 	}
 	op := status.Operation{Verb: status.OpNotify, Jobs: value.SplitJobs(args[0]), Message: strings.Join(args[1:], " ")}
 	return o.operate(ctx, op, func(item status.OperationStatus) []string {

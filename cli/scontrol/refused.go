@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -66,7 +66,7 @@ func jobError(item status.OperationStatus, text string) error {
 	if e := settingError(item, text); e != nil {
 		return e
 	}
-	return plain("%s", aboutJob(format.Escape(item.Job), text))
+	return plain("%s", aboutJob(printable.Escape(item.Job), text))
 }
 
 // reservationError returns the error for a reservation that could not be changed.
@@ -86,11 +86,12 @@ func reservationError(item status.OperationStatus, text string) error {
 // notAnInstant returns the line about a value that is not a point in time.
 func notAnInstant(v string) string { return "Invalid time specification (pos=0): " + escapeLines(v) }
 
-// escapeLines is format.Escape for a text of several lines.
+// escapeLines is printable.Escape for a text of several lines. Unlike
+// printable.EscapeLines it escapes tabs.
 func escapeLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		lines[i] = format.Escape(l)
+		lines[i] = printable.Escape(l)
 	}
 	return strings.Join(lines, "\n")
 }

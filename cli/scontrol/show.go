@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -92,7 +93,7 @@ func show(ctx context.Context, o *Options, args []string) error {
 		}
 		return e.show(ctx, o, c, ids)
 	}
-	return plain("invalid entity:%s for keyword:show ", format.Escape(entity))
+	return plain("invalid entity:%s for keyword:show ", printable.Escape(entity))
 }
 
 // flag takes an option that stands behind show; it reports whether a is one.
@@ -123,7 +124,7 @@ func (o *Options) hostnames(lists []string) error {
 	names, err := o.expand(list)
 	if err != nil {
 		o.reportRange(err)
-		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", format.Escape(list))
+		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", printable.Escape(list))
 		return nil // Slurm says so, and ends well
 	}
 	return o.p.Print(strings.Join(names, "\n") + "\n")
@@ -132,7 +133,7 @@ func (o *Options) hostnames(lists []string) error {
 // reportRange prints the error about an invalid range in a host list, if that was the error.
 func (o *Options) reportRange(err error) {
 	if line := hostlist.RangeError(err); line != "" {
-		slurmerr.Print(o.p.Err, "scontrol", &slurmerr.Error{Message: format.Escape(line)})
+		slurmerr.Print(o.p.Err, "scontrol", &slurmerr.Error{Message: printable.Escape(line)})
 	}
 }
 
@@ -160,7 +161,7 @@ func (o *Options) hostlist(lists []string, sorted bool) error {
 	names, err := o.expand(list)
 	if err != nil {
 		o.reportRange(err)
-		return plain("Invalid hostlist: %s", format.Escape(list))
+		return plain("Invalid hostlist: %s", printable.Escape(list))
 	}
 	if sorted {
 		hostlist.SortHosts(names)
@@ -317,7 +318,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	case len(list.Items) == 0:
 		known, err := c.Jobs(ctx, jobs.Filter{IDs: []string{job}, States: jobs.AllStates, Fields: []string{"id"}})
 		if err != nil || len(known.Items) > 0 {
-			return plain("Job step %s not found", format.Escape(id))
+			return plain("Job step %s not found", printable.Escape(id))
 		}
 		return plain("slurm_get_job_steps error: Invalid job id specified")
 	}
@@ -341,7 +342,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 			return o.notFound("Node", first(ids))
 		}
 		o.reportRange(err)
-		return plain("unable to parse node list %s", format.Escape(first(ids)))
+		return plain("unable to parse node list %s", printable.Escape(first(ids)))
 	}
 	s := o.settings(0)
 	out := o.recordsLine(s, len(list.Items), false)
@@ -371,7 +372,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 // notFound reports that no object has that name, which Slurm prints like a result, but
 // with another exit code.
 func (o *Options) notFound(what, name string) error {
-	if err := o.p.Print(what + " " + format.Escape(name) + " not found\n"); err != nil {
+	if err := o.p.Print(what + " " + printable.Escape(name) + " not found\n"); err != nil {
 		return err
 	}
 	return &slurmerr.Error{Code: 1}
@@ -446,7 +447,7 @@ func showLicenses(ctx context.Context, o *Options, c Cluster, ids []string) erro
 	case len(list.Items) == 0:
 		out = []byte("No licenses configured in Slurm.\n")
 	case len(out) == 0:
-		return plain("License name %s not found.", format.Escape(id))
+		return plain("License name %s not found.", printable.Escape(id))
 	}
 	return o.p.Print(string(out))
 }

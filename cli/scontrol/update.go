@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
@@ -136,7 +136,7 @@ func (s *specification) asTyped(item status.OperationStatus) string {
 
 // misformatted is the answer to a word that is no KEY=VALUE.
 func (s *specification) misformatted(word string) error {
-	word = format.Escape(word)
+	word = printable.Escape(word)
 	switch s.entity {
 	case "":
 		if keyvalue.Abbreviates(word, "JobId", 3) {
@@ -224,7 +224,7 @@ func update(ctx context.Context, o *Options, args []string) error {
 			"No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"",
 		)
 	case s.entity == status.EntityStep && !stepNamed(s.names):
-		return plain("Invalid StepID parameter: %s\nRequest aborted", format.Escape(args[0]))
+		return plain("Invalid StepID parameter: %s\nRequest aborted", printable.Escape(args[0]))
 	case s.entity == status.EntityReservation && s.names == "":
 		return slurmerr.New(slurmerr.Refused, "Reservation must be given"+notUpdated)
 	case s.entity == status.EntityPartition && len(s.set) == 0:
@@ -307,7 +307,7 @@ func (o *Options) change(ctx context.Context, op status.Operation, say func(stat
 	}
 	var failed error
 	if len(result.Items) == 0 && len(op.Names) > 0 {
-		return slurmerr.Newf(slurmerr.Refused, "No jobs with name '%s'", format.Escape(op.Names[0]))
+		return slurmerr.Newf(slurmerr.Refused, "No jobs with name '%s'", printable.Escape(op.Names[0]))
 	}
 	for _, item := range result.Items {
 		if item.Error == "" {
@@ -352,7 +352,7 @@ func check(s *specification) error {
 		if i < 0 {
 			return plain(
 				"Invalid input: state=%s\nRequest aborted\nValid states are: %s\nNot all states are valid given a node's prior state",
-				format.Escape(state),
+				printable.Escape(state),
 				nodeStates,
 			)
 		}
@@ -386,7 +386,7 @@ func checkWeight(s *specification) error {
 	default:
 		return nil
 	}
-	e := slurmerr.Newf(slurmerr.Refused, "Weight value (%s) %s", format.Escape(v), why)
+	e := slurmerr.Newf(slurmerr.Refused, "Weight value (%s) %s", printable.Escape(v), why)
 	e.After = "No changes specified\n"
 	return e
 }
@@ -416,7 +416,7 @@ func create(ctx context.Context, o *Options, args []string) error {
 		if strings.EqualFold(args[0], "partition") {
 			return slurmerr.New(slurmerr.Refused, "Invalid input: partition  Request aborted")
 		}
-		return slurmerr.Newf(slurmerr.Refused, "Invalid creation entity: %s", format.Escape(args[0]))
+		return slurmerr.Newf(slurmerr.Refused, "Invalid creation entity: %s", printable.Escape(args[0]))
 	}
 	made := ""
 	c, err := o.connect()
@@ -434,7 +434,7 @@ func create(ctx context.Context, o *Options, args []string) error {
 		made = item.Job
 	}
 	if s.entity == status.EntityReservation {
-		return o.p.Print("Reservation created: " + format.Escape(made) + "\n")
+		return o.p.Print("Reservation created: " + printable.Escape(made) + "\n")
 	}
 	return nil
 }
@@ -452,10 +452,10 @@ func remove(ctx context.Context, o *Options, args []string) error {
 	}
 	s, err := specify(args, "")
 	if err != nil || s.entity != status.EntityReservation && s.entity != status.EntityPartition {
-		return plain("Invalid deletion entity: %s", format.Escape(typed))
+		return plain("Invalid deletion entity: %s", printable.Escape(typed))
 	}
 	op := status.Operation{Verb: status.OpDelete, Entity: s.entity, Targets: []string{s.names}}
 	return o.change(ctx, op, func(item status.OperationStatus) error {
-		return plain("delete_%s %s: %s", s.entity, format.Escape(typed), escapeLines(item.Error))
+		return plain("delete_%s %s: %s", s.entity, printable.Escape(typed), escapeLines(item.Error))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -67,8 +68,8 @@ func text(r *status.Record, now int64) string {
 	if r.ArrayJobID != 0 {
 		say("Array Job ID: %s", format.AcctID(r))
 	}
-	say("Cluster: %s", format.Escape(r.Cluster))
-	say("User/Group: %s/%s", format.Escape(r.User), format.Escape(r.Group))
+	say("Cluster: %s", printable.Escape(r.Cluster))
+	say("User/Group: %s/%s", printable.Escape(r.User), printable.Escape(r.Group))
 	if r.State == "PENDING" {
 		say("State: PENDING\nEfficiency not available for jobs in the PENDING state.")
 		return strings.TrimRight(b.String(), "\n") + "\n"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
@@ -40,7 +41,7 @@ func (o *Options) complete(v *option.Values) (err error) {
 		if o.nodes, err = hostlist.ExpandLenient(text); err != nil {
 			if line := hostlist.RangeError(err); line != "" {
 				return slurmerr.New(slurmerr.Refused,
-					format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodes")
+					printable.Escape(line)+"\n'"+printable.Escape(text)+"' invalid entry for --nodes")
 			}
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
@@ -124,7 +125,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	}
 	o.layout, bad = format.ParseNodeLetters(text)
 	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", format.Escape(b))
+		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", printable.Escape(b))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -22,7 +23,7 @@ func sorted(items []status.Priority, spec string, s *format.Settings) error {
 	for _, key := range slices.Backward(keys) {
 		letter := strings.TrimLeft(key, "+-")
 		if len(letter) != 1 || !strings.Contains(sortLetters, letter) {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid sort specification: %s", format.Escape(key))
+			return slurmerr.Newf(slurmerr.Refused, "Invalid sort specification: %s", printable.Escape(key))
 		}
 		if letter == "i" {
 			letter = ""

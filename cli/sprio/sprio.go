@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -89,7 +90,7 @@ func (o *Options) complete(v *option.Values) error {
 	for _, id := range v.List("jobs") {
 		digits := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
 		if _, ok := jobs.ParseID(digits); !ok {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", format.Escape(id))
+			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(id))
 		}
 		o.filter.IDs = append(o.filter.IDs, id)
 	}
@@ -162,7 +163,7 @@ func (o *Options) known(ctx context.Context, c Cluster) error {
 		return err
 	}
 	for _, u := range got.UnknownUsers {
-		fmt.Fprintf(o.p.Err, "sprio: error: Invalid user: %s\n\n", format.Escape(u))
+		fmt.Fprintf(o.p.Err, "sprio: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
 	return nil
 }

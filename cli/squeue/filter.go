@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -72,7 +73,7 @@ func ids(list []string) ([]string, error) {
 	for _, text := range list {
 		digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 		if _, ok := jobs.ParseID(digits); !ok {
-			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", format.Escape(text))
+			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(text))
 		}
 		if after := text[len(digits):]; after == "" || after[0] != '_' && after[0] != '+' {
 			text = digits

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
@@ -36,7 +37,7 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	if v.Has("iterate") {
 		n, err := strconv.Atoi(v.Get("iterate"))
 		if err != nil || n <= 0 {
-			return &slurmerr.Error{After: "\n", Message: "--iterate=" + format.Escape(v.Get("iterate"))}
+			return &slurmerr.Error{After: "\n", Message: "--iterate=" + printable.Escape(v.Get("iterate"))}
 		}
 		o.every = time.Duration(n) * time.Second
 	}
@@ -137,7 +138,7 @@ func states(list []string) ([]string, error) {
 			return nil, &slurmerr.Error{
 				After: "\n",
 				Message: fmt.Sprintf("Invalid job state specified: %s\nValid job states include: %s",
-					format.Escape(text), strings.Join(status.JobStates, ",")),
+					printable.Escape(text), strings.Join(status.JobStates, ",")),
 			}
 		}
 		out = append(out, state)
@@ -152,10 +153,10 @@ func nodes(text string) ([]string, error) {
 	list, err := hostlist.ExpandLenient(text)
 	if line := hostlist.RangeError(err); line != "" {
 		return nil, slurmerr.New(slurmerr.Refused,
-			format.Escape(line)+"\n'"+format.Escape(text)+"' invalid entry for --nodelist")
+			printable.Escape(line)+"\n'"+printable.Escape(text)+"' invalid entry for --nodelist")
 	}
 	if err != nil {
-		return nil, slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", format.Escape(text))
+		return nil, slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", printable.Escape(text))
 	}
 	return list, nil
 }

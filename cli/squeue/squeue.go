@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/dump"
@@ -132,7 +133,7 @@ func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 	}
 	for _, name := range o.filter.Nodes {
 		if !known[name] {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", format.Escape(name))
+			return slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", printable.Escape(name))
 		}
 	}
 	return nil
@@ -174,7 +175,7 @@ func (o *Options) request() jobs.Filter {
 // warnUnknown prints Slurm's errors about unknown users.
 func (o *Options) warnUnknown(users []string) {
 	for _, u := range users {
-		fmt.Fprintf(o.p.Err, "squeue: error: Invalid user: %s\n\n", format.Escape(u))
+		fmt.Fprintf(o.p.Err, "squeue: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
 }
 

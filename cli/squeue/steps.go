@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
@@ -34,7 +35,7 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 			id = job + ".0" // as Slurm reads a name, also that of the batch step
 		}
 		if !stepID.MatchString(id) {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", format.Escape(id))
+			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", printable.Escape(id))
 		}
 		o.stepIDs = append(o.stepIDs, id)
 	}

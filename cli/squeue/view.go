@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/sibling"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -58,7 +58,7 @@ func (o *Options) open(ctx context.Context, v *option.Values, rest, args []strin
 		return err
 	}
 	if len(rest) > 0 {
-		return slurmerr.New(slurmerr.Refused, "Unrecognized option: "+format.Escape(rest[0]))
+		return slurmerr.New(slurmerr.Refused, "Unrecognized option: "+printable.Escape(rest[0]))
 	}
 	if o.screen == nil {
 		return o.execProgram(args)

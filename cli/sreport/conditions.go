@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -92,7 +92,7 @@ func (o *Options) parseConditions(words []string) error {
 			}
 		}
 		if !known {
-			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", format.Escape(word))
+			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", printable.Escape(word))
 			o.invalidCondition = true
 		}
 	}
@@ -139,7 +139,7 @@ func invalidTime(text string, err error) string {
 	if errors.As(err, &at) {
 		pos = at.Pos
 	}
-	return fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, format.Escape(text))
+	return fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, printable.Escape(text))
 }
 
 func setFormat(o *Options, p keyvalue.Pair) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 )
 
@@ -83,7 +84,7 @@ func (o *Options) selectColumns(table []format.Field) (at []int, selected []form
 	for item := range strings.SplitSeq(o.format, ",") {
 		i, f, bad := format.ParseFields(table, shownNames(item))
 		if bad != "" {
-			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", format.Escape(item))
+			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", printable.Escape(item))
 			o.invalidCondition = true
 			continue
 		}

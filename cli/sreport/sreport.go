@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -140,7 +141,7 @@ func (o *Options) command(ctx context.Context, words []string) error {
 }
 
 func (o *Options) tooFewArguments(word string) error {
-	fmt.Fprintf(o.p.Err, "too few arguments for keyword:%s\n", format.Escape(word))
+	fmt.Fprintf(o.p.Err, "too few arguments for keyword:%s\n", printable.Escape(word))
 	return failed()
 }
 
@@ -214,7 +215,7 @@ func (t *reportType) find(word string) *report {
 func (o *Options) report(ctx context.Context, words []string) error {
 	t := findReportType(words[0])
 	if t == nil {
-		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", format.Escape(words[0]))
+		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", printable.Escape(words[0]))
 		return failed()
 	}
 	if len(words) < 2 {

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -73,7 +73,7 @@ func (o *Options) setUnit(name string) {
 		}
 	}
 	if found == nil {
-		fmt.Fprintf(o.p.Err, "unknown time format %s\n", format.Escape(name))
+		fmt.Fprintf(o.p.Err, "unknown time format %s\n", printable.Escape(name))
 		return
 	}
 	o.unit = *found

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
-	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -68,7 +68,7 @@ func check(v *option.Values) error {
 	job := v.Get("jobid")
 	switch _, known := jobs.ParseID(job); {
 	case job != "" && !known:
-		return bad("Invalid jobid " + format.Escape(job))
+		return bad("Invalid jobid " + printable.Escape(job))
 	case verbs != 1:
 		return bad("You must use exactly one of the following options: --set, --get or --clear")
 	case v.Has("clear") && job == "" && !v.Has("id") && !v.Has("user"):

@@ -2,8 +2,10 @@ package printable_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/berth-hpc/berth/internal/printable"
 )
@@ -24,6 +26,17 @@ func TestEscape(t *testing.T) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
+}
+
+// FuzzEscape checks that no unsafe character is left.
+func FuzzEscape(f *testing.F) {
+	f.Add("a\x1b]0;x\a")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := printable.Escape(s)
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
+			t.Errorf("%q: %q", s, got)
+		}
+	})
 }
 
 func TestEscapeLines(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -197,7 +197,7 @@ var startLine = regexp.MustCompile(`^sbatch: Job \S+ to start at `)
 // control characters that a script has, because they would reach a terminal.
 func scriptAnswer(lines []line) []line {
 	for i, l := range lines {
-		lines[i].text = format.Escape(l.text)
+		lines[i].text = printable.Escape(l.text)
 		if startLine.MatchString(l.text) {
 			lines[i].text = "accepted"
 		}

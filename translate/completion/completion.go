@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -281,4 +281,4 @@ func match(typed, item string, fold bool) (text string, ok bool) {
 
 // isSafe reports whether the text can be passed to a shell. Names that users chose may
 // contain control characters.
-func isSafe(text string) bool { return text != "" && format.Escape(text) == text }
+func isSafe(text string) bool { return text != "" && printable.Escape(text) == text }

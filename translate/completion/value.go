@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
@@ -80,7 +81,7 @@ func pick(prefix, typed string, items []Item, fold bool) Answer {
 		}
 		seen[text] = true
 		i.Text = prefix + text
-		i.Help = format.Escape(i.Help)
+		i.Help = printable.Escape(i.Help)
 		a.Items = append(a.Items, i)
 	}
 	return a

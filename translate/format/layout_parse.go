@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // DefaultNameWidth is the width of a column of -O without an explicit width.
@@ -128,7 +130,7 @@ func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []str
 func InvalidColumns(command string, bad []string) string {
 	var b strings.Builder
 	for _, name := range bad {
-		b.WriteString(command + ": error: Invalid job format specification: " + Escape(name) + "\n")
+		b.WriteString(command + ": error: Invalid job format specification: " + printable.Escape(name) + "\n")
 	}
 	return b.String()
 }

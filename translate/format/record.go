@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Record is the description of an object as scontrol prints it: lines of Key=value
@@ -18,7 +20,7 @@ type Record struct {
 func (r *Record) line(pairs ...string) { r.lines = append(r.lines, pairs) }
 
 // pair returns Key=value with the value escaped.
-func pair(key, value string) string { return key + "=" + Escape(value) }
+func pair(key, value string) string { return key + "=" + printable.Escape(value) }
 
 // Append appends the record to b, on several lines or on one.
 func (r *Record) Append(b []byte, oneLine bool) []byte {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -55,7 +56,7 @@ func jobIDs(j *status.Job, s *Settings) []string {
 	return out
 }
 
-func nameAndID(name string, id int64) string { return Escape(name) + "(" + itoa(id) + ")" }
+func nameAndID(name string, id int64) string { return printable.Escape(name) + "(" + itoa(id) + ")" }
 
 func instantText(unix int64, none string, s *Settings) string {
 	return string(AppendInstant(nil, unix, none, s))
@@ -97,7 +98,8 @@ func jobTimes(r *Record, j *status.Job, s *Settings) {
 }
 
 func jobPlace(r *Record, j *status.Job) {
-	r.line(pair("Partition", j.Partition), "AllocNode:Sid="+Escape(cmp.Or(j.SubmitHost, "N/A"))+":"+itoa(j.SubmitSID))
+	r.line(pair("Partition", j.Partition),
+		"AllocNode:Sid="+printable.Escape(cmp.Or(j.SubmitHost, "N/A"))+":"+itoa(j.SubmitSID))
 	r.line(pair("ReqNodeList", orNull(j.ReqNodes)), pair("ExcNodeList", orNull(j.ExcNodes)))
 	r.line(pair("NodeList", j.NodeList))
 	if j.PlannedNodes != "" && pending(j) {
@@ -166,14 +168,15 @@ func layout(r *Record, j *status.Job) {
 	}
 	for part := range strings.SplitSeq(j.Layout, ";") {
 		f := append(strings.Split(part, " "), "", "", "")
-		text := "CPU_IDs=" + Escape(f[1]) + " Mem=" + Escape(f[2]) + " GRES=" + Escape(f[3])
+		text := "CPU_IDs=" + printable.Escape(f[1]) + " Mem=" + printable.Escape(f[2]) +
+			" GRES=" + printable.Escape(f[3])
 		if f[0] == "" {
 			continue
 		}
 		if text != last {
 			flush()
 		}
-		names, last = append(names, Escape(f[0])), text
+		names, last = append(names, printable.Escape(f[0])), text
 	}
 	flush()
 }
@@ -216,9 +219,9 @@ func jobFiles(r *Record, j *status.Job) {
 	if j.NoBatch {
 		return
 	}
-	r.line("StdErr=" + Escape(string(appendFile(nil, cmp.Or(j.StdErr, j.StdOut), j))))
+	r.line("StdErr=" + printable.Escape(string(appendFile(nil, cmp.Or(j.StdErr, j.StdOut), j))))
 	r.line(pair("StdIn", cmp.Or(j.StdIn, "/dev/null")))
-	r.line("StdOut=" + Escape(string(appendFile(nil, j.StdOut, j))))
+	r.line("StdOut=" + printable.Escape(string(appendFile(nil, j.StdOut, j))))
 }
 
 func jobEnd(r *Record, j *status.Job) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -44,7 +45,7 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	r.line("RealMemory="+itoa(n.Memory), "AllocMem="+itoa(n.MemAlloc), "FreeMem="+free,
 		"Sockets="+itoa(n.Sockets), "Boards=1")
 	r.line("State="+ScontrolNodeState(n), "ThreadsPerCore="+itoa(n.Threads), "TmpDisk="+itoa(n.TmpDisk),
-		"Weight="+itoa(max(1, n.Weight)), "Owner="+cmp.Or(Escape(n.Owner), "N/A"), "MCS_label=N/A")
+		"Weight="+itoa(max(1, n.Weight)), "Owner="+cmp.Or(printable.Escape(n.Owner), "N/A"), "MCS_label=N/A")
 	r.line("Partitions=" + strings.Join(n.Partitions, ",") + " ")
 	r.line("BootTime="+instantText(n.Boot, "None", s),
 		"SlurmdStartTime="+instantText(cmp.Or(n.AgentStart, n.Boot), "None", s))
@@ -57,8 +58,8 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	r.line("CurrentWatts=0", "AveWatts=0")
 	r.line("ExtSensorsJoules=n/s", "ExtSensorsWatts=0", "ExtSensorsTemp=n/s")
 	if n.Reason != "" {
-		set := Escape(n.ReasonBy) + "@" + instantText(n.ReasonAt, "Unknown", s)
-		r.line("Reason=" + Escape(n.Reason) + " [" + set + "]")
+		set := printable.Escape(n.ReasonBy) + "@" + instantText(n.ReasonAt, "Unknown", s)
+		r.line("Reason=" + printable.Escape(n.Reason) + " [" + set + "]")
 	}
 	if n.Comment != "" {
 		r.line(pair("Comment", n.Comment))
@@ -88,7 +89,7 @@ func gresTRES(text string) string {
 	}
 	out := ""
 	for _, name := range order {
-		out += ",gres/" + Escape(name) + "=" + itoa(sum[name])
+		out += ",gres/" + printable.Escape(name) + "=" + itoa(sum[name])
 	}
 	return out
 }

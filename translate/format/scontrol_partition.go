@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -24,7 +25,7 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 	r.line("PartitionName=" + p.Name)
 	r.line("AllowGroups="+joined(p.AllowGroups, "ALL"),
 		allowOrDeny("Accounts", p.AllowAccounts, p.DenyAccounts), allowOrDeny("Qos", p.AllowQOS, p.DenyQOS))
-	r.line("AllocNodes=ALL", "Default="+upperYesNo(p.Default), "QoS="+cmp.Or(Escape(p.QOS), "N/A"))
+	r.line("AllocNodes=ALL", "Default="+upperYesNo(p.Default), "QoS="+cmp.Or(printable.Escape(p.QOS), "N/A"))
 	r.line("DefaultTime="+partitionLimit(p.DefaultTime, "NONE"), "DisableRootJobs=NO",
 		"ExclusiveUser="+upperYesNo(p.ExclusiveUser), "GraceTime="+itoa(p.GraceTime), "Hidden="+upperYesNo(p.Hidden))
 	r.line("MaxNodes="+orUnlimited(int64(p.MaxNodes)), "MaxTime="+partitionLimit(p.MaxTime, "UNLIMITED"),
@@ -60,7 +61,7 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 // allowOrDeny returns AllowX=..., or DenyX=... if only that list is set.
 func allowOrDeny(what string, allow, deny []string) string {
 	if len(allow) == 0 && len(deny) > 0 {
-		return "Deny" + what + "=" + Escape(strings.Join(deny, ","))
+		return "Deny" + what + "=" + printable.Escape(strings.Join(deny, ","))
 	}
 	return "Allow" + what + "=" + joined(allow, "ALL")
 }

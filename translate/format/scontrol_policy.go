@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -24,7 +25,7 @@ func ReservationRecord(v *status.Reservation, s *Settings) *Record {
 		),
 		pair("Features", orNull(v.Features)),
 		pair("PartitionName", orNull(v.Partition)),
-		"Flags="+Escape(strings.Join(shownFlags(v), ",")),
+		"Flags="+printable.Escape(strings.Join(shownFlags(v), ",")),
 	)
 	for _, c := range v.Cores {
 		r.line("  NodeName="+c.Node, pair("CoreIDs", c.IDs))

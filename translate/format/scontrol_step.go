@@ -1,6 +1,9 @@
 package format
 
-import "github.com/berth-hpc/berth/translate/status"
+import (
+	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/translate/status"
+)
 
 // StepRecord returns the record of a step in scontrol show step.
 func StepRecord(t *status.Step, s *Settings) *Record {
@@ -25,7 +28,7 @@ func StepRecord(t *status.Step, s *Settings) *Record {
 		freq = append(freq, pair("Dist", Distribution(t.Dist)))
 	}
 	r.line(freq...)
-	r.line("SrunHost:Pid=" + Escape(orNull(t.SrunHost)) + ":" + itoa(t.SrunPID))
+	r.line("SrunHost:Pid=" + printable.Escape(orNull(t.SrunHost)) + ":" + itoa(t.SrunPID))
 	if t.GRES != "" {
 		r.line(pair("TresPerNode", t.GRES))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -81,6 +82,6 @@ func appendBackfill(b []byte, p *status.PlanStats, at func(int64) string) []byte
 }
 
 func appendRequests(b []byte, head string, r *status.RequestStats) []byte {
-	b = fmt.Appendf(b, head, Escape(r.Name), r.ID)
+	b = fmt.Appendf(b, head, printable.Escape(r.Name), r.ID)
 	return fmt.Appendf(b, "count:%-6d ave_time:%-6d total_time:%d\n", r.Count, r.Total/max(1, r.Count), r.Total)
 }

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -15,14 +16,14 @@ func AppendReservations(b []byte, list []status.Reservation, noHeader bool, s *S
 	const line = "%-*s  %8s  %19s  %19s  %11s  %s\n"
 	width := len("RESV_NAME")
 	for i := range list {
-		width = max(width, len(Escape(list[i].Name)))
+		width = max(width, len(printable.Escape(list[i].Name)))
 	}
 	if !noHeader {
 		b = fmt.Appendf(b, line, width, "RESV_NAME", "STATE", "START_TIME", "END_TIME", "DURATION", "NODELIST")
 	}
 	for i := range list {
 		v := &list[i]
-		b = fmt.Appendf(b, line, width, Escape(v.Name), v.State, instantText(v.Start, "Unknown", s),
+		b = fmt.Appendf(b, line, width, printable.Escape(v.Name), v.State, instantText(v.Start, "Unknown", s),
 			instantText(v.End, "Unknown", s), longDuration(max(0, v.End-v.Start)), hostlist.Fold(v.Nodes))
 	}
 	return b

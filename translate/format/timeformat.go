@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // strftime replaces conversions of strftime(3) by their form in time.Format.
@@ -36,7 +38,7 @@ func TimeLayout(env string) string {
 // then the standard one, as in Slurm.
 func ParseTimeFormat(env string) (string, error) {
 	if env != "" && env != "standard" && env != relative && !strings.Contains(env, "%") {
-		return "", fmt.Errorf("invalid SLURM_TIME_FORMAT = '%s'", Escape(env))
+		return "", fmt.Errorf("invalid SLURM_TIME_FORMAT = '%s'", printable.Escape(env))
 	}
 	return TimeLayout(env), nil
 }

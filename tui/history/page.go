@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
@@ -281,7 +282,7 @@ func (p *Page) Title() string {
 	if p.warning != "" {
 		text += " [" + p.warning + "]"
 	}
-	return ui.Safe(text)
+	return printable.Escape(text)
 }
 
 // Hints implements ui.Page.

@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
@@ -139,7 +140,7 @@ func (p *Page) requestRecord() tea.Cmd {
 		defer cancel()
 		list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}})
 		if err == nil && len(list.Items) == 0 {
-			err = fmt.Errorf("job %s does not exist", ui.Safe(id))
+			err = fmt.Errorf("job %s does not exist", printable.Escape(id))
 		}
 		if err != nil {
 			return recordFound{p, nil, err}
@@ -261,13 +262,14 @@ func (p *Page) View(width, height int) []string {
 
 // Title implements ui.Page.
 func (p *Page) Title() string {
+	title := p.id
 	switch {
 	case p.job != nil:
-		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", format.JobID(p.job), p.job.Name, p.job.User, p.job.State))
+		title = fmt.Sprintf("%s %s of %s, %s", format.JobID(p.job), p.job.Name, p.job.User, p.job.State)
 	case p.record != nil:
-		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", p.id, p.record.Name, p.record.User, p.record.State))
+		title = fmt.Sprintf("%s %s of %s, %s", p.id, p.record.Name, p.record.User, p.record.State)
 	}
-	return ui.Safe(p.id)
+	return printable.Escape(title)
 }
 
 // Hints implements ui.Page.

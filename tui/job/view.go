@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/ui"
@@ -36,7 +37,7 @@ func (s *textBuilder) field(name, value string) {
 	if s.width < 40 {
 		label = 0
 	}
-	value = ui.Safe(value)
+	value = printable.Escape(value)
 	if label == 0 {
 		value = name + ": " + value
 	}
@@ -55,7 +56,7 @@ func (s *textBuilder) field(name, value string) {
 // paragraph adds sentences, wrapped.
 func (s *textBuilder) paragraph(style ui.Style, texts ...string) {
 	for _, t := range texts {
-		for _, line := range ui.Wrap(ui.Safe(t), s.width) {
+		for _, line := range ui.Wrap(printable.Escape(t), s.width) {
 			s.lines = append(s.lines, style.Render(line))
 		}
 	}

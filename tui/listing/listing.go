@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/tui/data"
 	"github.com/berth-hpc/berth/tui/query"
 	"github.com/berth-hpc/berth/tui/ui"
@@ -155,7 +156,7 @@ func (l *List[T]) View(width, height int, text string, bad bool) []string {
 	if bad {
 		style = l.env.Bad
 	}
-	return []string{style.Render(ui.Truncate(ui.Safe(text), width, l.env.Ellipsis))}
+	return []string{style.Render(ui.Truncate(printable.Escape(text), width, l.env.Ellipsis))}
 }
 
 // FilterText returns the filter as titles show it.

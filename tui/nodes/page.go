@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
@@ -38,7 +39,7 @@ func New(env *data.Env, list string) *Page {
 		if names, err := hostlist.Expand(list); err == nil {
 			p.names = names
 		} else {
-			p.nameError = fmt.Errorf("invalid node name %s", format.Escape(list))
+			p.nameError = fmt.Errorf("invalid node name %s", printable.Escape(list))
 		}
 	}
 	kind := listing.Kind[status.Node]{
@@ -232,7 +233,7 @@ func (p *Page) Title() string {
 	if p.feed.Err != nil && p.loaded {
 		text += " [not up to date: " + p.feed.Err.Error() + "]"
 	}
-	return ui.Safe(text)
+	return printable.Escape(text)
 }
 
 // Hints implements ui.Page.

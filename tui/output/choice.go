@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/ui"
 )
@@ -95,7 +96,7 @@ func addStep(s *status.Step, add func(c choice, name, text string)) {
 		return
 	}
 	number := int32(s.Number)
-	text := fmt.Sprintf("%s, %d tasks, from now on", ui.Safe(s.Name), s.Tasks)
+	text := fmt.Sprintf("%s, %d tasks, from now on", printable.Escape(s.Name), s.Tasks)
 	add(choice{fromStep, number, noTask}, "step "+s.ID, text)
 	for task := range min(s.Tasks, maxTasks) {
 		add(choice{fromStep, number, task}, fmt.Sprintf("step %s task %d", s.ID, task), "")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
@@ -12,7 +13,7 @@ import (
 func (p *Page) View(width, height int) []string {
 	p.width, p.height = width, max(0, height)
 	if p.lineCount() == 0 {
-		out := ui.Wrap(ui.Safe(p.emptyText()), width)
+		out := ui.Wrap(printable.Escape(p.emptyText()), width)
 		for i := range out {
 			out[i] = p.env.Dim.Render(out[i])
 		}
@@ -71,7 +72,7 @@ func (p *Page) draw(from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {
 		raw, at := p.line(i)
-		text := ui.Safe(raw)
+		text := printable.Escape(raw)
 		if p.stamps {
 			stamp := "              "
 			if !at.IsZero() {
@@ -127,7 +128,7 @@ func (p *Page) Title() string {
 	if p.err != nil && p.lineCount() > 0 {
 		text += " [" + p.err.Error() + "]"
 	}
-	return ui.Safe(text)
+	return printable.Escape(text)
 }
 
 // sourceText returns a description of the source.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -37,7 +37,7 @@ func parseNumber(f *field, text string) (int64, error) {
 		number: "a number", gpus: "a number", memory: "an amount of memory (64G)",
 		span: "a time (2h, 1-12:00:00)", minute: "a time (2h, 1-12:00:00)",
 	}[f.kind]
-	bad := fmt.Errorf("%s: %q is not %s", f.names[0], format.Escape(text), want)
+	bad := fmt.Errorf("%s: %q is not %s", f.names[0], printable.Escape(text), want)
 	switch f.kind {
 	case memory:
 		n, unit, err := splitUnit(text)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -151,7 +151,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 		}
 		return nil, "", fmt.Errorf(
 			"no field is called %q; there are %s",
-			format.Escape(word[:at]),
+			printable.Escape(word[:at]),
 			strings.Join(Names(), " "),
 		)
 	}
@@ -197,7 +197,7 @@ func compileRegexp(text string) (*regexp.Regexp, error) {
 	re, err := regexp.Compile(flags + text)
 	if err != nil {
 		why, _ := strings.CutPrefix(err.Error(), "error parsing regexp: ")
-		return nil, fmt.Errorf("/%s/: %s", format.Escape(text), format.Escape(why))
+		return nil, fmt.Errorf("/%s/: %s", printable.Escape(text), printable.Escape(why))
 	}
 	return re, nil
 }
@@ -369,7 +369,7 @@ func stateTest(value string) (func(string) bool, error) {
 			}
 		}
 		if len(states) == n {
-			return nil, fmt.Errorf("no state is called %q", format.Escape(v))
+			return nil, fmt.Errorf("no state is called %q", printable.Escape(v))
 		}
 	}
 	return func(s string) bool { return slices.Contains(states, s) }, nil
@@ -382,7 +382,7 @@ func nodeTest(value string) (func(string) bool, error) {
 		return func(s string) bool { return containsFold(s, lower) }, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("node: %q is not a list of nodes", format.Escape(value))
+		return nil, fmt.Errorf("node: %q is not a list of nodes", printable.Escape(value))
 	}
 	return func(s string) bool {
 		if s == "" {

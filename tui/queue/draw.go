@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/ui"
 )
@@ -51,7 +51,7 @@ func (p *Page) empty(width int) string {
 	case p.env.Restricted:
 		text = "No job passes the options of the command line."
 	}
-	return p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))
+	return p.env.Dim.Render(ui.Truncate(printable.Escape(text), width, p.env.Ellipsis))
 }
 
 // cells returns the escaped texts of the visible rows, by row and column.
@@ -65,7 +65,7 @@ func (p *Page) cells() [][]string {
 		line := make([]string, len(p.columns))
 		for c, col := range p.columns {
 			p.buf = col.Append(p.buf[:0], &job, p.settings)
-			line[c] = ui.Safe(string(p.buf))
+			line[c] = printable.Escape(string(p.buf))
 			if r.group != nil {
 				line[c] = p.groupCell(r.group, col, line[c])
 			} else if r.member && isID(col) {
@@ -305,7 +305,7 @@ func (p *Page) Title() string {
 	if p.lostReason != "" && r.store.Complete {
 		text += " [not up to date]"
 	}
-	return ui.Safe(text)
+	return printable.Escape(text)
 }
 
 // rowText returns the text of the row under the cursor, for the clipboard.
@@ -316,7 +316,7 @@ func (p *Page) rowText() string {
 	}
 	var cells []string
 	for _, c := range p.columns {
-		cells = append(cells, format.Escape(string(c.Append(nil, &j, p.settings))))
+		cells = append(cells, printable.Escape(string(c.Append(nil, &j, p.settings))))
 	}
 	return strings.Join(cells, " ")
 }

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/ui"
@@ -140,9 +141,9 @@ func (p *Page) describe(targets []target) []string {
 		}
 	}
 	return []string{
-		"jobs:   " + ui.Safe(strings.Join(ids, " ")),
-		"of:     " + ui.Safe(tally(owners)),
-		"states: " + ui.Safe(tally(states)),
+		"jobs:   " + printable.Escape(strings.Join(ids, " ")),
+		"of:     " + printable.Escape(tally(owners)),
+		"states: " + printable.Escape(tally(states)),
 	}
 }
 
@@ -198,11 +199,11 @@ func (p *Page) reportOperation(d operationDone) tea.Cmd {
 	for _, item := range d.result.Items {
 		if item.Error != "" {
 			failed++
-			lines = append(lines, fmt.Sprintf("%-16s %s", ui.Safe(item.Job), ui.Safe(item.Error)))
+			lines = append(lines, fmt.Sprintf("%-16s %s", printable.Escape(item.Job), printable.Escape(item.Error)))
 			continue
 		}
 		good = append(good, item.Job)
-		lines = append(lines, fmt.Sprintf("%-16s %s", ui.Safe(item.Job), d.verb.past))
+		lines = append(lines, fmt.Sprintf("%-16s %s", printable.Escape(item.Job), d.verb.past))
 	}
 	p.setUndo(d.verb, good)
 	if failed == 0 {
@@ -279,7 +280,7 @@ func (p *Page) showCommands() tea.Cmd {
 		}
 	}
 	for i := range lines {
-		lines[i] = ui.Safe(lines[i])
+		lines[i] = printable.Escape(lines[i])
 	}
 	p.env.Post(ui.Panel{Title: "The commands that do the same", Lines: lines})
 	return p.env.Post(ui.SetClipboard{Text: p.Command(), What: "the first of these"})

@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
@@ -288,7 +289,7 @@ func (p *Page) SetFilter(text string) error {
 func (p *Page) SetOrder(text string) (tea.Cmd, error) {
 	keys := parseOrder(text)
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("invalid sort specification: %s", format.Escape(text))
+		return nil, fmt.Errorf("invalid sort specification: %s", printable.Escape(text))
 	}
 	return p.setSortKeys(keys), nil
 }
@@ -297,7 +298,7 @@ func (p *Page) SetOrder(text string) (tea.Cmd, error) {
 func (p *Page) SetColumns(names []string) (tea.Cmd, error) {
 	cols, unknown := findColumns(names)
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("no column is called %s", format.Escape(strings.Join(unknown, ", ")))
+		return nil, fmt.Errorf("no column is called %s", printable.Escape(strings.Join(unknown, ", ")))
 	}
 	p.columns, p.firstColumn = cols, 0
 	return p.applyColumns(), nil
@@ -307,7 +308,7 @@ func (p *Page) SetColumns(names []string) (tea.Cmd, error) {
 func (p *Page) SetFormat(text string) (tea.Cmd, error) {
 	l, bad := format.ParseLetters(format.JobColumns, text)
 	if len(bad) > 0 || len(NamesOf(l)) == 0 {
-		return nil, fmt.Errorf("invalid job format specification: %s", format.Escape(text))
+		return nil, fmt.Errorf("invalid job format specification: %s", printable.Escape(text))
 	}
 	cmd, err := p.SetColumns(NamesOf(l))
 	applyWidths(p.columns, WidthsOf(l))

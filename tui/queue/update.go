@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/ui"
 )
@@ -29,7 +29,7 @@ func (p *Page) promptUpdate() tea.Cmd {
 			key, value, ok := strings.Cut(word, "=")
 			if !ok || key == "" {
 				return p.env.NotifyError(fmt.Errorf(
-					"%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
+					"%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", printable.Escape(word)))
 			}
 			set[key] = value
 		}
@@ -42,7 +42,7 @@ func (p *Page) promptUpdate() tea.Cmd {
 		}
 		c := ui.Confirm{
 			Title: "Change " + jobCount(countJobs(targets)) + "?",
-			Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
+			Lines: append(p.describe(targets), "to:     "+printable.Escape(text)),
 			OnConfirm: func() tea.Cmd {
 				return p.startOperation(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
 			},

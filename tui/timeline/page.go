@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
@@ -277,7 +278,7 @@ func (p *Page) View(width, height int) []string {
 		case !p.query.Empty():
 			text = "No job passes the filter."
 		}
-		return []string{p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))}
+		return []string{p.env.Dim.Render(ui.Truncate(printable.Escape(text), width, p.env.Ellipsis))}
 	}
 	label := p.labelWidth(width)
 	out := []string{p.axis(label, width)}
@@ -312,10 +313,10 @@ func (p *Page) labelWidth(width int) int {
 // label returns the text before the bars of a row.
 func (p *Page) label(i int) string {
 	if p.byNode {
-		return ui.Safe(p.lanes[i].node)
+		return printable.Escape(p.lanes[i].node)
 	}
 	j := &p.bars[i].job
-	return ui.Safe(fmt.Sprintf("%s %s %s", format.JobID(j), status.JobState(j.State).Code(), j.User))
+	return printable.Escape(fmt.Sprintf("%s %s %s", format.JobID(j), status.JobState(j.State).Code(), j.User))
 }
 
 // window returns the period that is on the screen.
@@ -454,7 +455,7 @@ func (p *Page) Title() string {
 	if p.feed.Err != nil && len(p.bars) > 0 {
 		text += " [not up to date]"
 	}
-	return ui.Safe(text)
+	return printable.Escape(text)
 }
 
 // formatSpan returns a period in words.

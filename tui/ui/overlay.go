@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Overlay is drawn over the page and receives all keys until it is closed.
@@ -179,7 +181,8 @@ func (c *choose) View(l *Appearance, width, height int) []string {
 		if i == c.list.Cursor {
 			cursor = l.Cursor + " "
 		}
-		line := Truncate(cursor+sign+Pad(Safe(item.Name), 20, false, l.Ellipsis)+" "+Safe(item.Text), width, l.Ellipsis)
+		name := Pad(printable.Escape(item.Name), 20, false, l.Ellipsis)
+		line := Truncate(cursor+sign+name+" "+printable.Escape(item.Text), width, l.Ellipsis)
 		if i == c.list.Cursor {
 			line = l.Selected.Render(Pad(line, width, false, ""))
 		}

@@ -3,6 +3,8 @@ package ui
 import (
 	"slices"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // Table draws rows of texts in columns under headers. It is for lists that are
@@ -51,7 +53,7 @@ func (t *Table) widths(first, last int) []int {
 	for c, h := range t.Headers {
 		widths[c] = Width(h)
 		for _, row := range t.Rows[first:last] {
-			widths[c] = max(widths[c], Width(Safe(row[c])))
+			widths[c] = max(widths[c], Width(printable.Escape(row[c])))
 		}
 	}
 	return widths
@@ -100,7 +102,7 @@ func (t *Table) line(cells []string, shown, widths []int, room int, l *Appearanc
 			room--
 		}
 		w := min(widths[c], room)
-		text := Safe(cells[c])
+		text := printable.Escape(cells[c])
 		if i == len(shown)-1 {
 			text = Truncate(text, room, l.Ellipsis)
 		} else {

@@ -6,13 +6,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/internal/printable"
 )
-
-// Safe returns text from users or the cluster in a form that is safe to print: it
-// has no control characters or line breaks, and the width of every character is
-// known.
-func Safe(s string) string { return format.Escape(s) }
 
 // Width returns the number of cells that text takes. The text must have no escape
 // sequences.
@@ -113,7 +108,7 @@ func Printable(s string, limit int) string {
 		if b.Len()+utf8.RuneLen(r) > limit {
 			break
 		}
-		if format.Escape(string(r)) == string(r) {
+		if printable.Escape(string(r)) == string(r) {
 			b.WriteRune(r)
 		}
 	}

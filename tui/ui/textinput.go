@@ -4,6 +4,8 @@ import (
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/printable"
 )
 
 // maxInput bounds the length of a line in bytes, against pasted garbage.
@@ -97,4 +99,4 @@ func (l *TextInput) View(width int) (text string, cursor int) {
 }
 
 // Valid reports whether s can be shown as it is.
-func Valid(s string) bool { return utf8.ValidString(s) && Safe(s) == s }
+func Valid(s string) bool { return utf8.ValidString(s) && printable.Escape(s) == s }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -111,7 +112,7 @@ func (n *need) resourceTexts() []string {
 	if n.gpus > 0 {
 		gpu := "GPU"
 		if n.kind != "" {
-			gpu = format.Escape(n.kind) + " GPU"
+			gpu = printable.Escape(n.kind) + " GPU"
 		}
 		what = append(what, countOf(n.gpus, gpu))
 	}
@@ -138,7 +139,7 @@ func (f *Facts) missing() []string {
 	n := f.need()
 	out := []string{"It needs " + n.text() + "."}
 	if f.Job.Features != "" {
-		out[0] = "It needs " + n.text() + ", with " + format.Escape(f.Job.Features) + "."
+		out[0] = "It needs " + n.text() + ", with " + printable.Escape(f.Job.Features) + "."
 	}
 	nodes := f.capacities(&n)
 	if len(nodes) == 0 {
@@ -241,7 +242,7 @@ func (f *Facts) nearest(nodes []capacity, n *need) string {
 	r := slices.MinFunc(near, func(a, b *capacity) int {
 		return cmp.Or(cmp.Compare(missing(a), missing(b)), cmp.Compare(a.node.Name, b.node.Name))
 	})
-	name := format.Escape(r.node.Name)
+	name := printable.Escape(r.node.Name)
 	if missing(r) == 0 && slices.Contains(r.node.Flags, "COMPLETING") {
 		return fmt.Sprintf("The nearest is %s, where a job is completing.", name)
 	}

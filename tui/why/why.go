@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
@@ -150,7 +151,7 @@ func Explain(f *Facts) Answer {
 		a.Missing = f.missing()
 	}
 	if f.Job.Message != "" {
-		a.Missing = append(a.Missing, "The scheduler says: "+format.Escape(f.Job.Message))
+		a.Missing = append(a.Missing, "The scheduler says: "+printable.Escape(f.Job.Message))
 	}
 	if f.Job.Start > 0 && f.Job.PlannedNodes != "" && len(a.Release) == 0 && reason != "BeginTime" {
 		a.Release = f.planText()
@@ -161,7 +162,7 @@ func Explain(f *Facts) Answer {
 // limitAnswer is the answer for the many reasons that name a limit of a QOS or an
 // association: QOSMaxJobsPerUserLimit, AssocGrpCPULimit, MaxMemPerLimit.
 func limitAnswer(reason string) Answer {
-	a := Answer{Category: Site, Summary: "The scheduler gives the reason " + format.Escape(reason) + "."}
+	a := Answer{Category: Site, Summary: "The scheduler gives the reason " + printable.Escape(reason) + "."}
 	whose := "a limit"
 	switch r := status.Reason(reason); {
 	case r.IsQOSLimit():
@@ -172,7 +173,7 @@ func limitAnswer(reason string) Answer {
 		return a
 	}
 	a.Category = Limits
-	a.Summary = fmt.Sprintf("It would exceed %s (%s).", whose, format.Escape(reason))
+	a.Summary = fmt.Sprintf("It would exceed %s (%s).", whose, printable.Escape(reason))
 	a.Action = "Wait until other jobs under the limit end, or request less. " +
 		"sacctmgr show assoc and sacctmgr show qos show the limits."
 	return a
@@ -188,14 +189,14 @@ func (f *Facts) resourcesAnswer(reason string) Answer {
 	}
 	switch {
 	case reason == status.ReasonLicenses:
-		a.Summary = "Licenses that it requests are in use: " + format.Escape(f.Job.Licenses) + "."
+		a.Summary = "Licenses that it requests are in use: " + printable.Escape(f.Job.Licenses) + "."
 	case reason == status.ReasonPriority && f.Ahead > 0:
 		a.Category = Turn
 		a.Summary = fmt.Sprintf("It waits for its turn: %s of its partition %s a higher priority.",
 			jobCount(f.Ahead), have(f.Ahead))
 		if f.First.ID != 0 {
 			a.Missing = append(a.Missing, fmt.Sprintf("First in line: %s of %s, priority %d; this one has %d.",
-				format.JobID(&f.First), format.Escape(f.First.User), f.First.Priority, f.Job.Priority))
+				format.JobID(&f.First), printable.Escape(f.First.User), f.First.Priority, f.Job.Priority))
 		}
 	case reason == status.ReasonPriority:
 		a.Category = Turn
@@ -240,9 +241,9 @@ func (f *Facts) dependencyAnswer() Answer {
 		}
 		what, ok := words[kind]
 		if !ok {
-			what = "(" + format.Escape(kind) + ")"
+			what = "(" + printable.Escape(kind) + ")"
 		}
-		a.Missing = append(a.Missing, fmt.Sprintf("for %s %s%s", format.Escape(id), what, f.dependencyState(id)))
+		a.Missing = append(a.Missing, fmt.Sprintf("for %s %s%s", printable.Escape(id), what, f.dependencyState(id)))
 	}
 	if len(a.Missing) == 1 && strings.HasPrefix(a.Missing[0], "for ") {
 		a.Summary = "It waits " + a.Missing[0] + "."
@@ -313,7 +314,7 @@ func (f *Facts) planText() []string {
 		return out
 	}
 	out[0] = fmt.Sprintf("It should start %s on %s, or earlier if jobs end before their limit.",
-		f.formatTime(f.Job.Start), format.Escape(f.Job.PlannedNodes))
+		f.formatTime(f.Job.Start), printable.Escape(f.Job.PlannedNodes))
 	return append(out, f.holders()...)
 }
 
@@ -348,7 +349,7 @@ func (f *Facts) holders() []string {
 			) + " at the latest"
 		}
 		out = append(out, fmt.Sprintf("%s has %s %s (%s).",
-			format.JobID(j), format.Escape(j.NodeList), end, format.Escape(j.User)))
+			format.JobID(j), printable.Escape(j.NodeList), end, printable.Escape(j.User)))
 	}
 	return out
 }

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/sigaction"
 	"github.com/berth-hpc/berth/internal/strerror"
-	"github.com/berth-hpc/berth/translate/format"
 )
 
 // ExecArg as the agent's first argument makes it the helper of Start: it sets umask,
@@ -91,11 +91,11 @@ func setSoft(which int, soft uint64) {
 func ExecError(path string, err error) string {
 	if errors.Is(err, syscall.ENOENT) {
 		if interp := interpreter(path); interp != "" {
-			return fmt.Sprintf("slurmstepd: error: execve(): bad interpreter(%s): %s", format.Escape(interp),
+			return fmt.Sprintf("slurmstepd: error: execve(): bad interpreter(%s): %s", printable.Escape(interp),
 				strerror.Text(err))
 		}
 	}
-	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", format.Escape(path), strerror.Text(err))
+	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", printable.Escape(path), strerror.Text(err))
 }
 
 // interpreter returns the program in the #! line of a file, or "".
