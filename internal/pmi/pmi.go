@@ -1,7 +1,7 @@
-// Package pmi is the server side of PMI-1 and PMI-2, by which the processes of an
-// MPI program find each other. There is one Server for the tasks of a step on one
-// node. What they put is exchanged with the other nodes at a fence, which the
-// caller implements.
+// Package pmi is the server side of PMI-1 and PMI-2, the protocols with which the
+// processes of an MPI program find each other. There is one Server for the tasks of
+// a step on one node. The pairs that they put are exchanged with the other nodes at
+// a fence, which the caller implements.
 //
 // Both protocols begin with the same line. PMI-1 continues with lines of pairs
 // separated by blanks, PMI-2 with messages of a six-digit length and pairs that end
@@ -25,9 +25,9 @@ type Config struct {
 	// TaskNode is the step node of each task.
 	TaskNode []int32
 	// Fence is called when every task of the node has reached a fence or has left,
-	// with what they have put since the last fence; Release ends the fence. waits
-	// is true if at least one task waits. A fence at which no task of any node
-	// waits must not be released.
+	// with the pairs that they have put since the last fence; Release ends the
+	// fence. waits is true if at least one task of the node waits. A fence at which
+	// no task of any node waits must not be released.
 	Fence func(put map[string]string, waits bool)
 	// Abort is called when a task aborts the whole step.
 	Abort func(rank uint32, text string)
@@ -39,8 +39,8 @@ type Server struct {
 	mapping string
 
 	mu          sync.Mutex
-	put         map[string]string         // since the last fence
-	kvs         map[string]string         // of all tasks as of the last fence, and put
+	put         map[string]string         // pairs since the last fence
+	kvs         map[string]string         // pairs of all tasks as of the last fence, and put
 	node        map[string]string         // attributes of the node
 	waiting     map[uint32]func()         // tasks at the fence, and the functions that release them
 	left        map[uint32]bool           // tasks that participate in no further fence
@@ -48,14 +48,19 @@ type Server struct {
 	subscribers map[string][]func(string) // requests that wait for an attribute of the node
 }
 
-// Limits of what a task may put. PMI-1 reports them to its client.
+// Limits that PMI-1 reports to its clients.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
-	// maxMessage is above what six digits of length can express.
+)
+
+// Limits of the memory that tasks can use. They are above those of the protocols.
+const (
+	maxStoredKey = 4 * maxKey
+	// maxMessage is more than the six digits of a length in PMI-2 can express.
 	maxMessage = 1 << 20
-	// maxPairs limits what the agents store for a step on one node.
+	// maxPairs bounds the pairs, and the attributes, that are stored on a node.
 	maxPairs = 1 << 18
 )
 
@@ -72,7 +77,7 @@ func New(c Config) *Server {
 // conn.
 func (s *Server) Serve(rank uint32, conn io.ReadWriteCloser) {
 	defer conn.Close()
-	defer s.leave(rank)
+	defer s.Leave(rank)
 	t := &session{s: s, rank: rank, r: bufio.NewReaderSize(conn, 4096), w: conn}
 	line, err := t.line()
 	if err != nil {
@@ -97,11 +102,9 @@ func (s *Server) Serve(rank uint32, conn io.ReadWriteCloser) {
 	t.serve1()
 }
 
-// Left removes a task that could not be started from all fences.
-func (s *Server) Left(rank uint32) { s.leave(rank) }
-
-// leave removes a task from all further fences.
-func (s *Server) leave(rank uint32) {
+// Leave removes a task from all further fences. Serve calls it; the caller does so
+// for a task that could not be started.
+func (s *Server) Leave(rank uint32) {
 	s.mu.Lock()
 	s.left[rank] = true
 	delete(s.waiting, rank)
@@ -140,7 +143,7 @@ func (s *Server) complete() func() {
 	return func() { s.Fence(put, waits) }
 }
 
-// Release ends the fence with what all nodes have put.
+// Release ends the fence with the pairs that the tasks of all nodes have put.
 func (s *Server) Release(all map[string]string) {
 	s.mu.Lock()
 	maps.Copy(s.kvs, all)
@@ -165,14 +168,15 @@ func (s *Server) Release(all map[string]string) {
 func (s *Server) store(key, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if key == "" || len(key) > maxKey*4 || len(value) > maxMessage || len(s.kvs) >= maxPairs {
+	if key == "" || len(key) > maxStoredKey || len(value) > maxMessage || len(s.kvs) >= maxPairs {
 		return false
 	}
 	s.put[key], s.kvs[key] = value, value
 	return true
 }
 
-// get returns the value of a key.
+// get returns the value of a key: of all tasks as of the last fence, of those of the
+// node as of now.
 func (s *Server) get(key string) (string, bool) {
 	if key == "PMI_process_mapping" {
 		return s.mapping, s.mapping != ""
@@ -184,7 +188,7 @@ func (s *Server) get(key string) (string, bool) {
 }
 
 // setNode stores an attribute of the node, and answers the requests that wait for
-// it.
+// it. It returns false if there are too many attributes.
 func (s *Server) setNode(key, value string) bool {
 	s.mu.Lock()
 	if len(s.node) >= maxPairs {
@@ -201,8 +205,16 @@ func (s *Server) setNode(key, value string) bool {
 	return true
 }
 
-// whenNode calls answer with an attribute of the node, as soon as it is stored.
-func (s *Server) whenNode(key string, answer func(value string)) {
+// getNode returns an attribute of the node.
+func (s *Server) getNode(key string) (value string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, ok = s.node[key]
+	return value, ok
+}
+
+// awaitNode calls answer with an attribute of the node as soon as it is stored.
+func (s *Server) awaitNode(key string, answer func(value string)) {
 	s.mu.Lock()
 	v, ok := s.node[key]
 	if !ok {
@@ -214,12 +226,13 @@ func (s *Server) whenNode(key string, answer func(value string)) {
 	}
 }
 
-// maxMapping is the maximum length of a value in PMI-1.
+// maxMapping is the maximum length of a value in PMI-1: its buffer has a zero at the
+// end.
 const maxMapping = maxValue - 1
 
 // Mapping returns the nodes of all ranks in the form of PMI_process_mapping: blocks
-// of (first node, number of nodes, ranks on each). It returns "" if that would be
-// too long; MPI libraries compare host names then.
+// of (first node, number of nodes, ranks on each). It returns "" if that is too long
+// for a value of PMI-1; MPI libraries then compare host names.
 func Mapping(node []int32) string {
 	type block struct{ first, nodes, each int }
 	var blocks []block

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// cluster is a step over several nodes, with fences between its servers.
-type cluster struct {
+// testStep is a step over several nodes, with fences between its servers.
+type testStep struct {
 	mu      sync.Mutex
 	nodes   []*Server
 	put     map[string]string
@@ -21,25 +21,26 @@ type cluster struct {
 	aborted string
 }
 
-func newCluster(size int, node []int32) *cluster {
-	g := &cluster{put: map[string]string{}}
+// newStep returns a step of which task i runs on node nodeOf[i].
+func newStep(nodeOf ...int32) *testStep {
+	g := &testStep{put: map[string]string{}}
 	var tasks [][]uint32
-	for rank, n := range node {
+	for rank, n := range nodeOf {
 		for len(tasks) <= int(n) {
 			tasks = append(tasks, nil)
 		}
 		tasks[n] = append(tasks[n], uint32(rank))
 	}
-	for _, of := range tasks {
+	for _, ranks := range tasks {
 		g.nodes = append(g.nodes, New(Config{
-			Name: "7.0", Size: uint32(size), Tasks: of, TaskNode: node, Fence: g.fence,
+			Name: "7.0", Size: uint32(len(nodeOf)), Tasks: ranks, TaskNode: nodeOf, Fence: g.fence,
 			Abort: func(rank uint32, text string) { g.aborted = fmt.Sprintf("%d %s", rank, text) },
 		}))
 	}
 	return g
 }
 
-func (g *cluster) fence(put map[string]string, waits bool) {
+func (g *testStep) fence(put map[string]string, waits bool) {
 	g.mu.Lock()
 	maps.Copy(g.put, put)
 	g.waits = g.waits || waits
@@ -62,13 +63,15 @@ type client struct {
 	r *bufio.Reader
 }
 
-func (g *cluster) dial(t *testing.T, node int, rank uint32) *client {
+// dial connects a task to the server of its node.
+func (g *testStep) dial(t *testing.T, node int, rank uint32) *client {
 	a, b := net.Pipe()
 	go g.nodes[node].Serve(rank, b)
 	t.Cleanup(func() { a.Close() })
 	return &client{t, a, bufio.NewReader(a)}
 }
 
+// line sends a line of PMI-1, and checks the answer.
 func (c *client) line(request, want string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.c, request+"\n"); err != nil {
@@ -81,6 +84,14 @@ func (c *client) line(request, want string) {
 	}
 }
 
+// initialize sends the first line of both protocols.
+func (c *client) initialize(version, subversion int) {
+	c.t.Helper()
+	versions := fmt.Sprintf("pmi_version=%d pmi_subversion=%d", version, subversion)
+	c.line("cmd=init "+versions, "cmd=response_to_init "+versions+" rc=0")
+}
+
+// message sends a message of PMI-2, and checks the answer.
 func (c *client) message(request, want string) {
 	c.t.Helper()
 	if _, err := fmt.Fprintf(c.c, "%6d%s", len(request), request); err != nil {
@@ -101,15 +112,12 @@ func (c *client) message(request, want string) {
 }
 
 func TestPMI1(t *testing.T) {
-	g := newCluster(4, []int32{0, 0, 1, 1})
+	g := newStep(0, 0, 1, 1)
 	var wg sync.WaitGroup
 	for rank := range 4 {
 		c := g.dial(t, rank/2, uint32(rank))
 		wg.Go(func() {
-			c.line(
-				"cmd=init pmi_version=1 pmi_subversion=1",
-				"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
-			)
+			c.initialize(1, 1)
 			c.line("cmd=get_maxes", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024")
 			c.line("cmd=get_my_kvsname", "cmd=my_kvsname kvsname=7.0")
 			c.line(
@@ -136,15 +144,12 @@ func TestPMI1(t *testing.T) {
 }
 
 func TestPMI2(t *testing.T) {
-	g := newCluster(3, []int32{0, 1, 0})
+	g := newStep(0, 1, 0)
 	var wg sync.WaitGroup
 	for rank, node := range []int{0, 1, 0} {
 		c := g.dial(t, node, uint32(rank))
 		wg.Go(func() {
-			c.line(
-				"cmd=init pmi_version=2 pmi_subversion=0",
-				"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0",
-			)
+			c.initialize(2, 0)
 			c.message("cmd=fullinit;pmijobid=7.0;pmirank=0;threaded=FALSE;", fmt.Sprintf(
 				"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=3;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;",
 				rank,
@@ -160,7 +165,7 @@ func TestPMI2(t *testing.T) {
 			c.message("cmd=kvs-get;jobid=7.0;srcid=-1;key=no;", "cmd=kvs-get-response;found=FALSE;rc=0;")
 			c.message("cmd=spawn;ncmds=1;", "cmd=spawn-response;rc=-1;errmsg=not supported;")
 			switch rank {
-			case 0: // waits for what the other task of its node puts
+			case 0: // waits for the attribute that the other task of its node puts
 				c.message(
 					"cmd=info-getnodeattr;key=a;wait=TRUE;",
 					"cmd=info-getnodeattr-response;found=TRUE;value=1;rc=0;",
@@ -174,13 +179,13 @@ func TestPMI2(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTaskLeaves checks that a fence does not wait for a task that has gone, and that
-// fences end although all tasks of a node have.
+// TestTaskLeaves checks that a fence does not wait for a task that has disconnected, nor
+// for a node whose tasks all have.
 func TestTaskLeaves(t *testing.T) {
-	g := newCluster(3, []int32{0, 0, 1})
+	g := newStep(0, 0, 1)
 	first, second, third := g.dial(t, 0, 0), g.dial(t, 0, 1), g.dial(t, 1, 2)
 	for _, c := range []*client{first, second, third} {
-		c.line("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+		c.initialize(1, 1)
 	}
 	second.c.Close()
 	third.c.Close()
@@ -190,9 +195,9 @@ func TestTaskLeaves(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	g := newCluster(1, []int32{0})
+	g := newStep(0)
 	c := g.dial(t, 0, 0)
-	c.line("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+	c.initialize(1, 1)
 	if _, err := io.WriteString(c.c, "cmd=abort exitcode=6\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -201,19 +206,19 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestMalformed checks that malformed input ends the connection, and nothing else.
+// TestMalformed checks that the server closes the connection after malformed input.
 func TestMalformed(t *testing.T) {
 	for _, text := range []string{
 		"", "x\n", "cmd=init pmi_version=2\n-00001", "cmd=init pmi_version=2\n999999x",
 		"cmd=init pmi_version=1\n\n", "cmd=init pmi_version=2\n    12cmd=x", strings.Repeat("a", 3<<20),
 	} {
-		g := newCluster(1, []int32{0})
+		g := newStep(0)
 		c := g.dial(t, 0, 0)
 		go func() {
 			io.WriteString(c.c, text) //nolint:errcheck // the other side may have closed
 			c.c.Close()
 		}()
-		io.Copy(io.Discard, c.r) //nolint:errcheck // it ends
+		io.Copy(io.Discard, c.r) //nolint:errcheck // that it returns is what is tested
 	}
 }
 

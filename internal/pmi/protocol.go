@@ -16,11 +16,11 @@ type session struct {
 	rank uint32
 	r    *bufio.Reader
 
-	mu sync.Mutex // the end of a fence is sent by another goroutine
+	mu sync.Mutex // guards w: another goroutine reports the end of a fence
 	w  io.Writer
 }
 
-// print sends an answer.
+// print sends an answer. If that fails, the next read from the connection fails too.
 func (t *session) print(format string, args ...any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,8 @@ func (t *session) skipCommand() error {
 	}
 }
 
-// answer1 answers a command of PMI-1. It returns false after the last command.
+// answer1 answers a command of PMI-1. It returns false after the last command, and if
+// it could not answer.
 func (t *session) answer1(q map[string]string) bool {
 	var err error
 	switch q["cmd"] {
@@ -121,12 +122,9 @@ func (t *session) answer1(q map[string]string) bool {
 			err = t.print("cmd=get_result rc=-1 msg=key_%s_not_found value=unknown\n", q["key"])
 		}
 	case "barrier_in":
-		t.s.enter(
-			t.rank,
-			func() { _ = t.print("cmd=barrier_out rc=0\n") },
-		) // the reader of the connection sees it
+		t.s.enter(t.rank, func() { _ = t.print("cmd=barrier_out rc=0\n") })
 	case "finalize":
-		t.print("cmd=finalize_ack rc=0\n") //nolint:errcheck // it is the last answer
+		_ = t.print("cmd=finalize_ack rc=0\n") // it is the last answer
 		return false
 	case "abort":
 		t.s.Abort(t.rank, "exit code "+q["exitcode"])
@@ -139,7 +137,7 @@ func (t *session) answer1(q map[string]string) bool {
 	return err == nil
 }
 
-// pair is a pair of PMI-2. Some clients depend on the order of pairs.
+// pair is a pair of PMI-2. Some clients depend on the order of the pairs in an answer.
 type pair struct{ name, value string }
 
 // serve2 serves PMI-2.
@@ -213,7 +211,7 @@ var success = pair{"rc", "0"}
 // failure returns the pairs of an error.
 func failure(text string) []pair { return []pair{{"rc", "-1"}, {"errmsg", text}} }
 
-// found answers a request for a value.
+// found answers a request for a value, which does not exist if ok is false.
 func (t *session) found(q map[string]string, value string, ok bool) error {
 	if !ok {
 		return t.reply(q, pair{"found", "FALSE"}, success)
@@ -221,7 +219,8 @@ func (t *session) found(q map[string]string, value string, ok bool) error {
 	return t.reply(q, pair{"found", "TRUE"}, pair{"value", value}, success)
 }
 
-// answer2 answers a message of PMI-2. It returns false after the last one.
+// answer2 answers a message of PMI-2. It returns false after the last one, and if it
+// could not answer.
 func (t *session) answer2(q map[string]string) bool {
 	var err error
 	switch q["cmd"] {
@@ -241,7 +240,7 @@ func (t *session) answer2(q map[string]string) bool {
 		v, ok := t.s.get(q["key"])
 		err = t.found(q, v, ok)
 	case "kvs-fence":
-		t.s.enter(t.rank, func() { t.reply(q, success) }) //nolint:errcheck // the reader of the connection sees it
+		t.s.enter(t.rank, func() { _ = t.reply(q, success) })
 	case "info-getjobattr":
 		v, ok := t.attribute(q["key"])
 		err = t.found(q, v, ok)
@@ -254,7 +253,7 @@ func (t *session) answer2(q map[string]string) bool {
 	case "info-getnodeattr":
 		err = t.nodeAttribute(q)
 	case "finalize":
-		t.reply(q, success) //nolint:errcheck // it is the last answer
+		_ = t.reply(q, success) // it is the last answer
 		return false
 	case "abort":
 		t.s.Abort(t.rank, q["msg"])
@@ -276,17 +275,13 @@ func (t *session) attribute(key string) (string, bool) {
 	return "", false
 }
 
-// nodeAttribute answers a request for an attribute of the node.
+// nodeAttribute answers a request for an attribute of the node, at once or when the
+// attribute exists.
 func (t *session) nodeAttribute(q map[string]string) error {
 	if strings.EqualFold(q["wait"], "TRUE") || q["wait"] == "1" {
-		t.s.whenNode(
-			q["key"],
-			func(v string) { _ = t.found(q, v, true) },
-		) // the reader of the connection sees it
+		t.s.awaitNode(q["key"], func(v string) { _ = t.found(q, v, true) })
 		return nil
 	}
-	t.s.mu.Lock()
-	v, ok := t.s.node[q["key"]]
-	t.s.mu.Unlock()
+	v, ok := t.s.getNode(q["key"])
 	return t.found(q, v, ok)
 }

@@ -24,7 +24,7 @@ func Main(args []string, out, errs io.Writer) int {
 		fmt.Fprintln(out, Version())
 		return 0
 	}
-	// The server must outlive the tasks, so it ends when the agent hangs up.
+	// The server must outlive the tasks, so only the agent ends it, by closing the socket.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	c, err := net.FileConn(os.NewFile(agentFD, "agent"))
 	if err != nil {
@@ -33,17 +33,19 @@ func Main(args []string, out, errs io.Writer) int {
 	}
 	conn := step.NewConn(c)
 	defer conn.Close()
-	s, err := begin(conn)
+	s, err := newServer(conn)
 	if err != nil {
-		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the end of the process reports it as well
+		// If it cannot be sent, the end of the process reports the failure.
+		_ = conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())})
 		return 1
 	}
 	s.serve(conn)
 	return 0
 }
 
-// begin receives the step from the agent and sends it the tasks' environment.
-func begin(conn *step.Conn) (*server, error) {
+// newServer receives the step from the agent, starts the library, and sends the agent
+// the environments of the tasks.
+func newServer(conn *step.Conn) (*server, error) {
 	var job step.PMIxJob
 	if err := conn.Expect(step.FramePMIx, &job); err != nil {
 		return nil, err
@@ -53,7 +55,7 @@ func begin(conn *step.Conn) (*server, error) {
 		return nil, err
 	}
 	var ready step.PMIxReady
-	for _, rank := range s.here {
+	for _, rank := range s.localTasks {
 		environ, err := s.environ(rank)
 		if err != nil {
 			return nil, err
@@ -63,7 +65,7 @@ func begin(conn *step.Conn) (*server, error) {
 	return s, conn.SendJSON(step.FramePMIxReady, &ready)
 }
 
-// serve handles frames from other nodes until the agent hangs up.
+// serve handles frames from other nodes until the agent closes the connection.
 func (s *server) serve(conn *step.Conn) {
 	for {
 		f, err := conn.Receive()
@@ -73,11 +75,11 @@ func (s *server) serve(conn *step.Conn) {
 		switch f.Type {
 		case step.FrameCollected:
 			if c, err := step.ReadCollective(f); err == nil {
-				s.collected(c)
+				s.endFence(c)
 			}
 		case step.FrameModex:
 			if m, err := step.ReadModex(f); err == nil {
-				s.modex(m)
+				s.handleModex(m)
 			}
 		}
 	}
@@ -86,6 +88,6 @@ func (s *server) serve(conn *step.Conn) {
 // hash returns a hash of a key.
 func hash(key string) uint64 {
 	h := fnv.New64a()
-	io.WriteString(h, key) //nolint:errcheck // never fails
+	_, _ = io.WriteString(h, key) // never fails
 	return h.Sum64()
 }

@@ -48,7 +48,7 @@ int berth_open(const char *nspace, uint32_t node, const char *host, const char *
 	char name[PMIX_MAX_NSLEN + 1];
 	int rc;
 
-	// The servers are processes of a namespace of their own.
+	// The servers of a step are processes of a namespace of their own.
 	strncpy(name, nspace, sizeof name - 8);
 	name[sizeof name - 8] = 0;
 	strcat(name, ".server");
@@ -64,8 +64,8 @@ int berth_open(const char *nspace, uint32_t node, const char *host, const char *
 	return rc;
 }
 
-// describe fills in the library's data about one task.
-static void describe(pmix_info_t *to, uint32_t rank, uint32_t node, uint16_t place, const char *host) {
+// describe sets info to what the library must know about one task.
+static void describe(pmix_info_t *info, uint32_t rank, uint32_t node, uint16_t local_rank, const char *host) {
 	enum { N = 9 };
 	pmix_data_array_t *array;
 	pmix_info_t *i;
@@ -78,19 +78,19 @@ static void describe(pmix_info_t *to, uint32_t rank, uint32_t node, uint16_t pla
 	PMIX_INFO_LOAD(&i[1], PMIX_APPNUM, &zero, PMIX_UINT32);
 	PMIX_INFO_LOAD(&i[2], PMIX_GLOBAL_RANK, &r, PMIX_PROC_RANK);
 	PMIX_INFO_LOAD(&i[3], PMIX_APP_RANK, &r, PMIX_PROC_RANK);
-	PMIX_INFO_LOAD(&i[4], PMIX_LOCAL_RANK, &place, PMIX_UINT16);
-	PMIX_INFO_LOAD(&i[5], PMIX_NODE_RANK, &place, PMIX_UINT16);
+	PMIX_INFO_LOAD(&i[4], PMIX_LOCAL_RANK, &local_rank, PMIX_UINT16);
+	PMIX_INFO_LOAD(&i[5], PMIX_NODE_RANK, &local_rank, PMIX_UINT16);
 	PMIX_INFO_LOAD(&i[6], PMIX_NODEID, &node, PMIX_UINT32);
 	PMIX_INFO_LOAD(&i[7], PMIX_HOSTNAME, host, PMIX_STRING);
 	r = 0;
 	PMIX_INFO_LOAD(&i[8], PMIX_APPLDR, &r, PMIX_PROC_RANK);
-	PMIX_LOAD_KEY(to->key, PMIX_PROC_DATA);
-	to->value.type = PMIX_DATA_ARRAY;
-	to->value.data.darray = array;
+	PMIX_LOAD_KEY(info->key, PMIX_PROC_DATA);
+	info->value.type = PMIX_DATA_ARRAY;
+	info->value.data.darray = array;
 }
 
 int berth_register(const char *nspace, const char *nodes, const char *ranks, const char *peers,
-	uint32_t size, const uint32_t *node, const uint16_t *place, uint32_t nlocal, const uint32_t *local) {
+	uint32_t size, const uint32_t *node, const uint16_t *local_ranks, uint32_t nlocal, const uint32_t *local) {
 	enum { N = 13 };
 	char *node_map = NULL, *proc_map = NULL, *names, **hosts;
 	pmix_info_t *info;
@@ -127,7 +127,7 @@ int berth_register(const char *nspace, const char *nodes, const char *ranks, con
 	PMIX_INFO_LOAD(&info[11], PMIX_NUM_NODES, &count, PMIX_UINT32);
 	PMIX_INFO_LOAD(&info[12], PMIX_JOB_NUM_APPS, &one, PMIX_UINT32);
 	for (uint32_t r = 0; r < size; r++)
-		describe(&info[N + r], r, node[r], place[r], hosts[node[r]]);
+		describe(&info[N + r], r, node[r], local_ranks[r], hosts[node[r]]);
 	rc = PMIx_server_register_nspace(nspace, nlocal, info, N + size, NULL, NULL);
 	PMIX_INFO_FREE(info, N + size);
 	free(hosts);
@@ -164,13 +164,13 @@ void berth_answer(void *fn, void *cbdata, int status, const void *data, size_t s
 	((pmix_modex_cbfunc_t)fn)(status, copy, copy == NULL ? 0 : size, cbdata, free, copy);
 }
 
-static void on_put(pmix_status_t status, char *data, size_t size, void *cbdata) {
-	berthPut(status, data, size, (uintptr_t)cbdata);
+static void on_local_data(pmix_status_t status, char *data, size_t size, void *cbdata) {
+	berthReceiveLocal(status, data, size, (uintptr_t)cbdata);
 }
 
-int berth_ask(const char *nspace, uint32_t rank, uintptr_t id) {
+int berth_request_local(const char *nspace, uint32_t rank, uintptr_t id) {
 	pmix_proc_t proc;
 
 	PMIX_PROC_LOAD(&proc, nspace, rank);
-	return PMIx_server_dmodex_request(&proc, on_put, (void *)id);
+	return PMIx_server_dmodex_request(&proc, on_local_data, (void *)id);
 }

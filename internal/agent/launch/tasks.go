@@ -240,7 +240,7 @@ func (t *tasks) fail(k *task, line string, code int) {
 		t.notice(strings.TrimSuffix(line, "\n") + "\n")
 	}
 	if t.pmi != nil {
-		t.pmi.Left(k.id)
+		t.pmi.Leave(k.id)
 	}
 	t.wg.Go(func() { t.finish(k, syscall.WaitStatus(code<<8)) })
 }
