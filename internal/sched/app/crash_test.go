@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -25,15 +22,6 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
-
-// crashSize returns how many jobs run and how often the scheduler is killed. With
-// BERTH_TEST_FULL it is killed often enough to hit rare moments.
-func crashSize() (jobs, kills int) {
-	if os.Getenv("BERTH_TEST_FULL") != "" {
-		return 60, 12
-	}
-	return 24, 5
-}
 
 // TestNothingIsLostWhenTheSchedulerIsKilled runs many jobs on a local cluster while the
 // scheduler process is repeatedly killed with SIGKILL: every job runs once, and
@@ -89,9 +77,9 @@ func TestStandbyReplacesDeadLeader(t *testing.T) {
 	eventually.Holds(t, "the standby leads", func() bool { return leader() != "" && leader() != first })
 }
 
-// runWhileKilled runs jobs and kills the scheduler that many times meanwhile; storage "" is
-// the local cluster's own database.
-func runWhileKilled(t *testing.T, storage string, crashJobs, crashKills int) {
+// runWhileKilled runs jobs while the scheduler is repeatedly killed; storage "" is the local
+// cluster's own database.
+func runWhileKilled(t *testing.T, storage string, jobs, kills int) {
 	ctx, x := startExternal(t)
 	if storage == "" {
 		storage = storageOf(t, x.flags)
@@ -99,18 +87,14 @@ func runWhileKilled(t *testing.T, storage string, crashJobs, crashKills int) {
 	s := x.scheduler("scheduler", "--accounting-storage="+storage)
 	journal := filepath.Join(x.dir, "journal")
 	submitted := make(chan error, 1)
-	go func() { submitted <- submitAll(ctx, x.client, crashJobs, x.dir, journal) }()
-	for range crashKills {
-		time.Sleep(time.Duration(300+rand.IntN(2500)) * time.Millisecond) // at a random moment: that is the test
-		s.stop()
-		s.start()
-	}
+	go func() { submitted <- submitAll(ctx, x.client, jobs, x.dir, journal) }()
+	s.killRepeatedly(kills)
 	if err := <-submitted; err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(ctx, t, x.client, s, crashJobs)
-	checkJournal(t, journal, crashJobs)
-	checkRecords(ctx, t, storage, crashJobs)
+	awaitEnd(ctx, t, x.client, s, jobs)
+	checkJournal(t, journal, jobs)
+	checkRecords(ctx, t, storage, jobs)
 }
 
 // storageOf returns the database in the flags of the scheduler.
@@ -155,37 +139,18 @@ func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 	}
 }
 
-// submitAll creates the jobs. It retries while the scheduler is down.
+// submitAll creates jobs that write their progress into the journal.
 func submitAll(ctx context.Context, c client.Client, jobs int, dir, journal string) error {
-	users := &v1alpha1.UserList{}
-	if err := c.List(ctx, users); err != nil || len(users.Items) == 0 {
-		return fmt.Errorf("no users: %w", err)
-	}
-	pack, err := zstd.NewWriter(nil)
-	if err != nil {
-		return err
-	}
 	for i := range jobs {
 		nodes := int32(1 + i%3)
 		script := fmt.Sprintf("#!/bin/sh\necho $SLURM_JOB_ID start >>%[1]s\nsleep 0.%[2]d\necho $SLURM_JOB_ID end >>%[1]s\n", journal, i%10)
-		b := &v1alpha1.BatchJob{
-			ObjectMeta: metav1.ObjectMeta{Namespace: users.Items[0].Spec.Namespace, Name: fmt.Sprintf("j-%020d", i)},
-			Spec: v1alpha1.BatchJobSpec{
-				Job: job.Job{Name: "crash", Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: int32(1 + i%4)},
-					Time: job.Time{Limit: 5}, Batch: job.Batch{WorkDir: dir, Output: "/dev/null"}},
-				Script:      pack.EncodeAll([]byte(script), nil),
-				Environment: pack.EncodeAll([]byte("PATH=/usr/bin:/bin\x00"), nil),
-			},
+		b, err := crashJob(ctx, c, fmt.Sprintf("j-%020d", i), dir, script)
+		if err != nil {
+			return err
 		}
-		for {
-			err := c.Create(ctx, b.DeepCopy())
-			if err == nil || client.IgnoreAlreadyExists(err) == nil {
-				break
-			}
-			if ctx.Err() != nil {
-				return err
-			}
-			time.Sleep(50 * time.Millisecond)
+		b.Spec.Job.Shape = job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: int32(1 + i%4)}
+		if err := createOnce(ctx, c, b); err != nil {
+			return err
 		}
 	}
 	return nil
