@@ -12,13 +12,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// another starts one more login node, with the usual limits, that may be stopped.
+// another returns another login node, with the default limits, that may be stopped.
 func (r *rig) another() (*target, error) {
-	if r.ending != nil {
-		return r.ending, nil
+	if r.drained != nil {
+		return r.drained, nil
 	}
 	t, err := r.loginnode("another", "perSourcePenalties: {disabled: true}\ndrainMessage: bench drains\n")
-	r.ending = t
+	r.drained = t
 	return t, err
 }
 
@@ -43,18 +43,14 @@ func (r *rig) perConnection(*target) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if _, err := s.StdinPipe(); err != nil {
-			return 0, err
-		}
-		if err := s.Start("exec cat"); err != nil {
+		if err := startCat(s); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// drain measures how long, in ms, a server that is stopped still reports that it is
-// ready. It fails unless new logins are refused then, the terminals have the message,
-// and their sessions continue.
+// drain returns how long a stopped server still reports that it is ready, in ms. It fails
+// unless new logins are refused afterwards, and terminals receive the message and continue.
 func (r *rig) drain(*target) (float64, error) {
 	t, err := r.another()
 	if err != nil {
@@ -67,7 +63,7 @@ func (r *rig) drain(*target) (float64, error) {
 	defer func() { _ = c.Close() }()
 	in, err1 := s.StdinPipe()
 	out, err2 := s.StdoutPipe()
-	said, err3 := s.StderrPipe()
+	errs, err3 := s.StderrPipe()
 	if err := errors.Join(err1, err2, err3, s.Start("stty raw -echo; echo ready; exec cat")); err != nil {
 		return 0, err
 	}
@@ -81,16 +77,16 @@ func (r *rig) drain(*target) (float64, error) {
 	}
 	for ready(t) {
 		if time.Since(at) > 30*time.Second {
-			return 0, errors.New("it is ready for ever")
+			return 0, errors.New("the stopped server still reports that it is ready")
 		}
 		time.Sleep(time.Millisecond)
 	}
-	took := float64(time.Since(at).Microseconds()) / 1000
+	took := millisecondsSince(at)
 	if late, err := r.dial(t); err == nil {
 		_ = late.Close()
-		return 0, errors.New("a login came in")
+		return 0, errors.New("the stopped server accepts a login")
 	}
-	message := bufio.NewReader(said)
+	message := bufio.NewReader(errs)
 	for text := ""; !strings.Contains(text, "bench drains"); {
 		if text, err = message.ReadString('\n'); err != nil {
 			return 0, fmt.Errorf("no message: %w", err)
@@ -105,6 +101,7 @@ func (r *rig) drain(*target) (float64, error) {
 	return took, nil
 }
 
+// ready reports whether the server reports that it is ready.
 func ready(t *target) bool {
 	resp, err := http.Get(strings.TrimSuffix(t.metrics, "metrics") + "readyz")
 	if err != nil {

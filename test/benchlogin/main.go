@@ -1,6 +1,6 @@
-// Command benchlogin compares the login node with Debian's sshd: same machine, same
-// key, same client, alternately. It needs root, bin/loginnode and openssh-server, and
-// writes a table into docs/performance.md in which the ratios matter.
+// Command benchlogin compares the login node with Debian's sshd on the same machine, with
+// the same key and client, in turns. It needs root, bin/loginnode and openssh-server, and
+// writes a table into docs/performance.md. Only the ratios in it hold for other machines.
 package main
 
 import (
@@ -8,16 +8,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -25,11 +21,10 @@ import (
 )
 
 const (
-	clients  = 8
-	turns    = 3
-	perTurn  = 3 * time.Second
-	idle     = 100 // terminals
-	bulkSize = 200 << 20
+	clients = 8 // that log in concurrently
+	turns   = 3 // measurements of each server
+	perTurn = 3 * time.Second
+	idle    = 100 // terminals
 )
 
 func main() {
@@ -40,7 +35,7 @@ func main() {
 		}
 		return
 	}
-	flag.DurationVar(&soak, "soak", 20*time.Second, "how long logins come and clients are killed")
+	flag.DurationVar(&soak, "soak", 20*time.Second, "how long clients log in and are killed")
 	flag.StringVar(&only, "only", "", "measure only rows whose name contains this, and print them")
 	flag.Parse()
 	if err := bench(); err != nil {
@@ -53,20 +48,21 @@ func main() {
 type target struct {
 	name    string
 	addr    string
-	metrics string // URL; "": none
+	metrics string // URL; "": it has none
 	cmd     *exec.Cmd
 }
 
+// rig has the user and the servers of a run, and results that several rows share.
 type rig struct {
 	dir, user, home string
-	key             ssh.Signer
-	targets         []*target // the login node, sshd
-	pods            *target   // the login node whose users have pods
-	ending          *target   // one more that is drained; nil: it is not there yet
-	started         []*target
+	uid             string     // of user
+	key             ssh.Signer // of user
+	targets         []*target  // the login node, sshd
+	pods            *target    // the login node whose users have pods
+	drained         *target    // another login node, which is stopped; nil: not started yet
+	started         []*target  // all of them
 
-	uid    string
-	many   crowd
+	many   manyReport
 	soaked soakReport
 }
 
@@ -93,8 +89,7 @@ func bench() error {
 	return write("docs/performance.md", text)
 }
 
-func median(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
-
+// prepare creates the user and the keys, and starts the servers.
 func (r *rig) prepare() error {
 	var err error
 	if r.dir, err = os.MkdirTemp("", "benchlogin"); err != nil {
@@ -126,10 +121,10 @@ func (r *rig) prepare() error {
 	if r.key, err = ssh.ParsePrivateKey(data); err != nil {
 		return err
 	}
-	return errors.Join(r.startOurs(), r.startTheirs(), r.startPods())
+	return errors.Join(r.startLoginNode(), r.startSSHD(), r.startPods())
 }
 
-func (r *rig) startOurs() error {
+func (r *rig) startLoginNode() error {
 	t, err := r.loginnode("loginnode", `maxStartups: {begin: 1000, rate: 100, full: 1000, perSource: 1000}
 maxSessions: 1000
 maxUserConnections: 2000
@@ -166,10 +161,18 @@ userSessions: {perSecond: 100000, burst: 100000}
 	return t, nil
 }
 
-func (r *rig) startTheirs() error {
+func (r *rig) startSSHD() error {
 	port := freePort()
-	config := fmt.Sprintf(
-		"Port %d\nListenAddress 127.0.0.1\nHostKey %s/hostkey\nUsePAM no\nPidFile none\nMaxStartups 1000:100:1000\nMaxSessions 1000\nPasswordAuthentication no\nSubsystem sftp /usr/lib/openssh/sftp-server\n", port, r.dir)
+	config := fmt.Sprintf(`Port %d
+ListenAddress 127.0.0.1
+HostKey %s/hostkey
+UsePAM no
+PidFile none
+MaxStartups 1000:100:1000
+MaxSessions 1000
+PasswordAuthentication no
+Subsystem sftp /usr/lib/openssh/sftp-server
+`, port, r.dir)
 	if err := os.WriteFile(r.dir+"/sshd_config", []byte(config), 0o600); err != nil {
 		return err
 	}
@@ -178,6 +181,7 @@ func (r *rig) startTheirs() error {
 	return err
 }
 
+// freePort returns a port that no process listens on.
 func freePort() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -187,6 +191,7 @@ func freePort() int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
+// start starts a server and returns when it accepts logins.
 func (r *rig) start(name string, port int, argv ...string) (*target, error) {
 	t := &target{
 		name: name, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
@@ -194,22 +199,27 @@ func (r *rig) start(name string, port int, argv ...string) (*target, error) {
 	}
 	var errs bytes.Buffer
 	t.cmd.Stderr = &errs
-	t.cmd.WaitDelay = time.Second // sessions may hold it
+	t.cmd.WaitDelay = time.Second // sessions may keep standard error open
 	if err := t.cmd.Start(); err != nil {
 		return nil, err
 	}
 	r.started = append(r.started, t)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		c, err := r.dial(t)
-		if err == nil {
-			return t, c.Close()
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("%s does not answer: %w\n%s", name, err, errs.Bytes())
+	if err := retry(func() error { return r.once(t, "") }); err != nil {
+		return nil, fmt.Errorf("%s does not answer: %w\n%s", name, err, errs.Bytes())
+	}
+	return t, nil
+}
+
+// retry returns when f succeeds, or its last error after 30 seconds.
+func retry(f func() error) error {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if err := f(); err == nil || time.Now().After(end) {
+			return err
 		}
 	}
 }
 
+// clean ends all processes and removes the user and the files.
 func (r *rig) clean() {
 	for _, t := range r.started {
 		_ = t.cmd.Process.Kill()
@@ -222,14 +232,16 @@ func (r *rig) clean() {
 	_ = os.RemoveAll(r.dir)
 }
 
+// dial logs in.
 func (r *rig) dial(t *target) (*ssh.Client, error) {
 	return ssh.Dial("tcp", t.addr, &ssh.ClientConfig{
 		User: r.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(r.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
 		Timeout: 30 * time.Second,
-		Config:  ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}}, // which both have
+		Config:  ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}}, // which both servers have
 	})
 }
 
+// once logs in and runs a command; "": none.
 func (r *rig) once(t *target, command string) error {
 	c, err := r.dial(t)
 	if err != nil {
@@ -246,151 +258,20 @@ func (r *rig) once(t *target, command string) error {
 	return s.Run(command)
 }
 
-// rate is logins a second of several clients.
-func (r *rig) rate(t *target, command string) (float64, error) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	done, began := 0, time.Now()
-	for range clients {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for time.Since(began) < perTurn {
-				err := r.once(t, command)
-				mu.Lock()
-				done++
-				failed = errors.Join(failed, err)
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	return float64(done) / time.Since(began).Seconds(), failed
-}
-
-func (r *rig) latency(t *target) (float64, error) {
-	var all []float64
-	for range 30 {
-		began := time.Now()
-		if err := r.once(t, ""); err != nil {
-			return 0, err
-		}
-		all = append(all, float64(time.Since(began).Microseconds())/1000)
-	}
-	return median(all), nil
-}
-
-func (r *rig) bulk(t *target) (float64, error) {
+// terminal logs in and returns a session with a terminal that runs nothing yet. The caller
+// closes the client.
+func (r *rig) terminal(t *target) (*ssh.Client, *ssh.Session, error) {
 	c, err := r.dial(t)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	defer func() { _ = c.Close() }()
 	s, err := c.NewSession()
+	if err == nil {
+		err = s.RequestPty("xterm", 24, 80, nil)
+	}
 	if err != nil {
-		return 0, err
+		_ = c.Close()
+		return nil, nil, err
 	}
-	out, err := s.StdoutPipe()
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	if err := s.Start("head -c " + strconv.Itoa(bulkSize) + " /dev/zero"); err != nil {
-		return 0, err
-	}
-	n, err := io.Copy(io.Discard, out)
-	if err == nil && n != bulkSize {
-		err = fmt.Errorf("%d bytes of %d", n, bulkSize)
-	}
-	return bulkSize / 1e6 / time.Since(began).Seconds(), err
-}
-
-// withTerminals opens idle terminals, each on a connection of its own, and
-// calls f while they are open.
-func (r *rig) withTerminals(t *target, count int, f func() (float64, error)) (float64, error) {
-	for range count {
-		c, err := r.dial(t)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = c.Close() }()
-		s, err := c.NewSession()
-		if err != nil {
-			return 0, err
-		}
-		if err := s.RequestPty("xterm", 24, 80, nil); err != nil {
-			return 0, err
-		}
-		if _, err := s.StdinPipe(); err != nil {
-			return 0, err
-		}
-		if err := s.Start("exec cat"); err != nil {
-			return 0, err
-		}
-	}
-	return f()
-}
-
-// memory returns what a session adds to the memory of the server's own processes.
-func (r *rig) memory(t *target) (float64, error) {
-	before := pss(t)
-	return r.withTerminals(t, idle, func() (float64, error) { return float64(pss(t)-before) / idle, nil })
-}
-
-func (r *rig) threads(t *target) (float64, error) {
-	return r.withTerminals(t, idle, func() (float64, error) {
-		return float64(threadsOf(t)), nil
-	})
-}
-
-func threadsOf(t *target) (n int) {
-	for _, pid := range server(t) {
-		tasks, _ := os.ReadDir("/proc/" + pid + "/task")
-		n += len(tasks)
-	}
-	return n
-}
-
-// server are the processes of a target that are the server, not the users'
-// shells.
-func server(t *target) []string {
-	own := map[string]bool{strconv.Itoa(t.cmd.Process.Pid): true}
-	for range 4 { // generations
-		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-		for _, f := range stats {
-			data, err := os.ReadFile(f)
-			if err != nil {
-				continue
-			}
-			head, rest, _ := strings.Cut(string(data), ") ")
-			pid, name, _ := strings.Cut(head, " (")
-			if f := strings.Fields(rest); len(f) > 1 && own[f[1]] && (name == "sshd" || name == "loginnode") {
-				own[pid] = true
-			}
-		}
-	}
-	var out []string
-	for pid := range own {
-		out = append(out, pid)
-	}
-	return out
-}
-
-// pss is the memory of the server in kB.
-func pss(t *target) int {
-	total := 0
-	for _, pid := range server(t) {
-		data, _ := os.ReadFile("/proc/" + pid + "/smaps_rollup")
-		for line := range strings.Lines(string(data)) {
-			if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
-				n, _ := strconv.Atoi(f[1])
-				total += n
-			}
-		}
-	}
-	return total
+	return c, s, nil
 }

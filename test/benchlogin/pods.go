@@ -22,19 +22,20 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// gatewayArg is the first argument that makes this program a login node whose
-// users have pods; a pod is the true program of one, as a process of the user's.
+// gatewayArg is the first argument that makes this program a login node whose users have
+// pods. In place of a pod it starts the program of the pod as a process of the user.
 const gatewayArg = "gateway"
 
-// place is where a gateway finds everything.
-type place struct {
+// gatewayConfig configures a gateway, which has one user.
+type gatewayConfig struct {
 	Port, PodPort   int
 	Dir, User, Home string
 	UID, GID        int
 }
 
+// startPods starts the gateway.
 func (r *rig) startPods() error {
-	p := place{Port: freePort(), PodPort: freePort(), Dir: r.dir, User: r.user, Home: r.home}
+	p := gatewayConfig{Port: freePort(), PodPort: freePort(), Dir: r.dir, User: r.user, Home: r.home}
 	var st syscall.Stat_t
 	if err := syscall.Stat(r.home, &st); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (r *rig) startPods() error {
 		return err
 	}
 	r.pods, r.started = t, append(r.started, t)
-	return settledErr(func() error {
+	return retry(func() error {
 		c, err := net.Dial("tcp", t.addr)
 		if err == nil {
 			_ = c.Close()
@@ -63,20 +64,11 @@ func (r *rig) startPods() error {
 	})
 }
 
-func settledErr(f func() error) (err error) {
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err = f(); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
 // gateway serves until it is killed.
 func gateway(args []string) error {
-	var p place
+	var p gatewayConfig
 	if len(args) != 1 {
-		return errors.New("a gateway is started by the bench")
+		return errors.New("benchlogin itself starts the gateway")
 	}
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		return err
@@ -84,7 +76,7 @@ func gateway(args []string) error {
 	return p.serve()
 }
 
-func (p *place) serve() error {
+func (p *gatewayConfig) serve() error {
 	data, err := os.ReadFile(filepath.Join(p.Dir, "hostkey"))
 	if err != nil {
 		return err
@@ -105,7 +97,7 @@ func (p *place) serve() error {
 			own := u
 			return &own, nil
 		})},
-		Session:  session.Config{Child: []string{"/proc/self/exe"}}, // sessions are in pods, none is here
+		Session:  session.Config{Child: []string{"/proc/self/exe"}}, // not used: sessions are in pods
 		HostKeys: []ssh.Signer{host}, RunDir: filepath.Join(p.Dir, "gateway-run"),
 		Penalties: limit.Penalties{Off: true},
 		LoginRate: unlimited, SessionRate: unlimited,
@@ -128,8 +120,8 @@ func (p *place) serve() error {
 	return s.Serve(l)
 }
 
-// start starts the pod's program.
-func (p *place) start(ctx context.Context, u *auth.User, secret []byte) (*loginnode.Pod, error) {
+// start starts the program of the user's pod.
+func (p *gatewayConfig) start(ctx context.Context, u *auth.User, secret []byte) (*loginnode.Pod, error) {
 	program, err := filepath.Abs("bin/loginnode")
 	if err != nil {
 		return nil, err
@@ -168,14 +160,14 @@ func (p *place) start(ctx context.Context, u *auth.User, secret []byte) (*loginn
 	}
 }
 
-// coldPod is the first login, ms.
+// coldPod returns the time of a user's first login, in ms.
 func (r *rig) coldPod(*target) (float64, error) {
 	at := time.Now()
 	err := r.once(r.pods, "true")
-	return float64(time.Since(at).Microseconds()) / 1000, err
+	return millisecondsSince(at), err
 }
 
-// warmPod is how much longer a login takes whose session runs in a pod.
+// warmPod returns the ratio of the median times of a login to a pod and one without pods.
 func (r *rig) warmPod(t *target) (float64, error) {
 	var all [2][]float64
 	for range 60 {

@@ -15,11 +15,11 @@ var only string
 // row is a line of the table.
 type row struct {
 	name   string
-	format string
+	format string // of a number
 	pass   string // the goal; "": none
-	turns  int
+	turns  int    // measurements of each server
 	f      func(*target) (float64, error)
-	alone  bool // only of the login node
+	alone  bool // only the login node is measured
 }
 
 func (r *rig) rows() []row {
@@ -41,7 +41,7 @@ func (r *rig) rows() []row {
 			turns: turns, f: r.underLoad,
 		},
 		{
-			name:   "L2 good login beside " + count(silent) + " peers that never log in, ms (99th percentile)",
+			name:   "L2 login beside " + count(silent) + " peers that never log in, ms (99th percentile)",
 			format: "%.1f", pass: "1,000", turns: 1, f: r.underAttack, alone: true,
 		},
 		{
@@ -50,7 +50,7 @@ func (r *rig) rows() []row {
 		},
 		{name: "L6 download through exec, MB/s", format: "%.0f", pass: "sshd's", turns: turns, f: r.bulk},
 		{name: "L6 sftp put, MB/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.upload},
-		{name: "L6 sftp get, MB/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.fetch},
+		{name: "L6 sftp get, MB/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.download},
 		{
 			name: "L6 upload to a command by OpenSSH's client, MB/s", format: "%.0f", pass: "sshd's", turns: turns,
 			f: r.stream,
@@ -91,7 +91,7 @@ func (r *rig) rows() []row {
 		},
 		{
 			name: "L8 descriptors left of a soak of " + soak.String() + ", " + count(soakRate) +
-				" logins/s, each third client killed",
+				" logins/s, every third client killed",
 			format: "%.0f", pass: "0", turns: 1, f: r.soak, alone: true,
 		},
 		{
@@ -114,20 +114,20 @@ func (r *rig) rows() []row {
 			name: "L5 sessions of one connection before one is refused", format: "%.0f", pass: "64", turns: 1,
 			f: r.perConnection, alone: true,
 		},
-		{name: "L9 ready for, ms, after SIGTERM; then logins are refused, terminals told, sessions go on",
+		{name: "L9 time from SIGTERM until not ready, ms; then logins are refused, terminals get the message, sessions continue",
 			format: "%.1f", pass: "at once", turns: 1, f: r.drain, alone: true},
 		{
 			name: "L10 first login to a user's pod (a process here), ms", format: "%.0f", pass: "its start and 300",
 			turns: 1, f: r.coldPod, alone: true,
 		},
 		{
-			name:   "L10 login and `true` in a user's pod that runs, times that without pods (median)",
+			name:   "L10 login and `true` in a user's running pod, ratio to that without pods (median)",
 			format: "%.2f", pass: "1.3", turns: 1, f: r.warmPod, alone: true,
 		},
 	}
 }
 
-// table measures everything and writes the table; failed rows are marked.
+// table measures all rows and returns the table, in which failed rows are marked.
 func (r *rig) table() (string, error) {
 	var out strings.Builder
 	line := func(format string, args ...any) {
@@ -152,15 +152,15 @@ func (r *rig) table() (string, error) {
 	return out.String(), failed
 }
 
-// measure runs the alternating measurements of a row.
+// measure runs the measurements of a row and returns its cells.
 func (r *rig) measure(w *row) (string, error) {
-	of := r.targets
+	targets := r.targets
 	if w.alone {
-		of = of[:1]
+		targets = targets[:1]
 	}
 	values := map[*target][]float64{}
-	for range w.turns { // in turns, so that a busy machine is busy for both
-		for _, t := range of {
+	for range w.turns { // in turns, so that other load on the machine affects both
+		for _, t := range targets {
 			v, err := w.f(t)
 			if err != nil {
 				return "failed | | ", fmt.Errorf("%s: %s: %w", w.name, t.name, err)
@@ -168,15 +168,15 @@ func (r *rig) measure(w *row) (string, error) {
 			values[t] = append(values[t], v)
 		}
 	}
-	a := median(values[of[0]])
+	a := median(values[targets[0]])
 	if w.alone {
 		return fmt.Sprintf(w.format+" | | ", a), nil
 	}
-	b := median(values[of[1]])
+	b := median(values[targets[1]])
 	return fmt.Sprintf(w.format+" | "+w.format+" | %.2f", a, b, a/b), nil
 }
 
-// Marks of the table in the page.
+// The marks around the table in the page.
 const (
 	begin = "<!-- login: written by make bench-login -->\n"
 	end   = "<!-- end of login -->\n"
@@ -188,10 +188,10 @@ func write(page, table string) error {
 	if err != nil {
 		return err
 	}
-	head, rest, ok1 := strings.Cut(string(data), begin)
-	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok1 || !ok2 {
-		return fmt.Errorf("%s has no place for the table", page)
+	head, rest, hasBegin := strings.Cut(string(data), begin)
+	_, tail, hasEnd := strings.Cut(rest, end)
+	if !hasBegin || !hasEnd {
+		return fmt.Errorf("%s lacks the marks between which the table is written", page)
 	}
 	return os.WriteFile(page, []byte(head+begin+table+end+tail), 0o644)
 }

@@ -1,4 +1,4 @@
-// Helm, for the tests of the chart: a module of its own, because Helm wants
+// Helm, for the tests of the chart. It is a separate module, because Helm requires
 // another release of Kubernetes' libraries than Berth.
 module github.com/berth-hpc/berth/test/helm
 

@@ -1,5 +1,6 @@
 // Prometheus' parser, and the definitions of its operator's resources, for the
-// tests of the chart. A module of its own: their dependencies are not Berth's.
+// tests of the chart. It is a separate module, so that their dependencies are not
+// Berth's.
 module github.com/berth-hpc/berth/test/monitoring
 
 go 1.26.7

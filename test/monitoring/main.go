@@ -1,9 +1,10 @@
-// Command monitoring parses a file of Prometheus' rules and a dashboard of Grafana with
-// Prometheus' own parser, and prints the name of every metric that they use, one on each line.
+// Command monitoring parses a file with Prometheus rules and a Grafana dashboard with
+// Prometheus' own parser, and prints the name of every metric that they use, one per line.
 // It fails if a rule or an expression is invalid.
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ func main() {
 	}
 }
 
-// names are the metrics that expressions use.
+// names are the names of the metrics that expressions use.
 type names map[string]bool
 
 func (n names) sorted() []string {
@@ -43,7 +44,7 @@ func (n names) sorted() []string {
 	return list
 }
 
-// add adds the names in an expression.
+// add adds the names in an expression. where says in an error where the expression is.
 func (n names) add(where, text string) error {
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
@@ -58,20 +59,23 @@ func (n names) add(where, text string) error {
 	return nil
 }
 
+// rules adds the names in the expressions of a file with rules.
 func (n names) rules(file string) error {
-	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
+	groups, errs := rulefmt.ParseFile(
+		file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default(),
+	)
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	for _, g := range groups.Groups {
 		for _, r := range g.Rules {
-			errs = append(errs, n.add(file+": "+r.Alert, r.Expr))
+			errs = append(errs, n.add(file+": "+cmp.Or(r.Alert, r.Record), r.Expr))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// dashboard adds the names in all fields "expr" of a dashboard.
+// dashboard adds the names in the expressions of a file with a dashboard.
 func (n names) dashboard(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -84,6 +88,7 @@ func (n names) dashboard(file string) error {
 	return n.within(file, all)
 }
 
+// within adds the names in the fields "expr" of decoded JSON, at any depth.
 func (n names) within(where string, v any) error {
 	var errs []error
 	switch v := v.(type) {

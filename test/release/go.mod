@@ -1,5 +1,5 @@
-// The reader of goreleaser's configuration, for the tests of goreleaser.yaml. A
-// module of its own: its dependencies are not Berth's.
+// The parser of goreleaser's configuration, for the tests of goreleaser.yaml. It is a
+// separate module, so that its dependencies are not Berth's.
 module github.com/berth-hpc/berth/test/release
 
 go 1.26.7

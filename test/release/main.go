@@ -3,12 +3,12 @@
 //	release check FILE
 //
 // parses the file strictly, with goreleaser's own code, and reports fields that are unknown or
-// deprecated in its schema, and values that the schema does not permit. It does most of what
+// deprecated in its schema, and values that the schema does not permit. It checks most of what
 // "goreleaser check" does, but compiles in seconds instead of minutes.
 //
 //	release package FILE ID BIN-DIRECTORY VERSION ARCH
 //
-// prints the nfpm.yaml for one entry of the section nfpms, so that this package alone can be
+// prints the nfpm.yaml of one entry of the section nfpms, with which this package alone can be
 // built and tested.
 package main
 
@@ -41,6 +41,7 @@ func main() {
 	}
 }
 
+// check validates a configuration of goreleaser.
 func check(file string) error {
 	p, err := config.Load(file)
 	if err != nil {
@@ -52,7 +53,8 @@ func check(file string) error {
 	return validate("", reflect.ValueOf(p))
 }
 
-// validate compares all fields in v with the schema's tags. path is v's name.
+// validate compares all fields in v with the tags of the schema. path is the name of v in
+// errors.
 func validate(path string, v reflect.Value) error {
 	var errs []error
 	switch v.Kind() {
@@ -77,20 +79,22 @@ func validate(path string, v reflect.Value) error {
 	return errors.Join(errs...)
 }
 
-// validateField validates a field that is set.
+// validateField validates a field that is set, and the fields in it. tag is the schema's.
 func validateField(path, tag string, v reflect.Value) error {
-	var values []string
+	var permitted []string
 	for _, t := range strings.Split(tag, ",") {
 		key, value, _ := strings.Cut(t, "=")
 		switch key {
 		case "deprecated":
 			return fmt.Errorf("%s is deprecated", path)
 		case "enum":
-			values = append(values, value)
+			permitted = append(permitted, value)
 		}
 	}
-	if text := fmt.Sprint(v); len(values) > 0 && v.Kind() == reflect.String && !strings.Contains(text, "{{") && !slices.Contains(values, text) {
-		return fmt.Errorf("%s is %q, want one of %v", path, text, values)
+	text := fmt.Sprint(v)
+	isText := v.Kind() == reflect.String && !strings.Contains(text, "{{") // not a template
+	if isText && len(permitted) > 0 && !slices.Contains(permitted, text) {
+		return fmt.Errorf("%s is %q, want one of %v", path, text, permitted)
 	}
 	return validate(path, v)
 }

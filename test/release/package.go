@@ -10,18 +10,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is the requested package; bin is the directory of its programs.
+// target is the requested package; bin is the directory that has its programs.
 type target struct{ id, bin, version, arch string }
 
-// file is the part of goreleaser.yaml that describes packages.
+// file is the part of goreleaser.yaml about packages.
 type file struct {
 	Builds []struct{ ID, Binary string }
 	NFPMs  []map[string]any `yaml:"nfpms"`
 }
 
-// renamed maps fields of goreleaser to those of nfpm; empty: nfpm has no such field.
-var renamed = map[string]string{"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends"}
+// renamed maps fields of goreleaser to those of nfpm; "": nfpm has no such field.
+var renamed = map[string]string{
+	"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends",
+}
 
+// writePackage writes the nfpm.yaml of a package in the goreleaser.yaml with the given name.
 func writePackage(w io.Writer, name string, t target) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -49,15 +52,17 @@ func writePackage(w io.Writer, name string, t target) error {
 	return yaml.NewEncoder(w).Encode(p)
 }
 
-// programs returns the binaries of package p, as goreleaser adds them to it.
+// programs returns the programs that goreleaser adds to the contents of package p.
 func (f file) programs(p map[string]any, bin string) []any {
 	var contents []any
 	ids, _ := p["ids"].([]any)
 	directory, _ := p["bindir"].(string)
 	for _, b := range f.Builds {
 		if slices.Contains(ids, any(b.ID)) {
-			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(directory, b.Binary),
-				"file_info": map[string]any{"mode": 0o755}})
+			contents = append(contents, map[string]any{
+				"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(directory, b.Binary),
+				"file_info": map[string]any{"mode": 0o755},
+			})
 		}
 	}
 	return contents

@@ -2,12 +2,12 @@
 // as of the version in go.mod. It is a separate module, so that its dependencies are not
 // Berth's. To update the database: go -C test/vuln get golang.org/x/vulndb@latest
 //
-// It fails for a vulnerability in a package that Berth imports, unless accepted.txt
-// has the reason why it does no harm. Vulnerabilities in Go's standard library are only
-// reported, because the dependencies do not determine which Go builds Berth.
+// It fails for a vulnerability in a package that Berth imports, unless accepted.txt says
+// why it does no harm. Vulnerabilities in Go's standard library are only reported, because
+// the dependencies do not determine which Go builds Berth.
 //
-// The result is that of govulncheck -scan=package, which type-checks all of Kubernetes for
-// it and takes minutes.
+// The result is that of govulncheck -scan=package, which type-checks all of Kubernetes and
+// therefore takes minutes.
 package main
 
 import (
@@ -44,14 +44,14 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	accepted, err := accepted("accepted.txt")
+	accepted, err := readAccepted("accepted.txt")
 	if err != nil {
 		return err
 	}
 	return report(found, accepted)
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its standard output.
 func output(name string, args ...string) ([]byte, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Stderr = os.Stderr
@@ -62,15 +62,16 @@ func output(name string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// finding is a vulnerability of a module in the version that Berth has.
+// finding is a vulnerability of a module in the version that Berth uses, and the version
+// that fixes it; "": there is none.
 type finding struct{ id, module, version, fixed string }
 
 // standardLibrary is the name of Go's own library in the database.
 const standardLibrary = "stdlib"
 
-// imports are the packages that Berth consists of.
+// imports are the packages that Berth's commands contain.
 type imports struct {
-	versions map[string]string // of modules, with that of Go for the standard library
+	versions map[string]string // of modules; that of the standard library is Go's
 	packages map[string]bool
 }
 
@@ -85,8 +86,8 @@ func dependencies() (*imports, error) {
 	if err != nil {
 		return nil, err
 	}
-	number := strings.TrimPrefix(strings.TrimSpace(string(version)), "go")
-	out := &imports{versions: map[string]string{standardLibrary: number}, packages: map[string]bool{}}
+	goVersion := strings.TrimPrefix(strings.TrimSpace(string(version)), "go")
+	out := &imports{versions: map[string]string{standardLibrary: goVersion}, packages: map[string]bool{}}
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		out.packages[f[0]] = true
@@ -109,14 +110,15 @@ type affected struct {
 	Package struct{ Name string }
 	Ranges  []struct {
 		Type   string
-		Events []struct{ Introduced, Fixed string } // each has one of the two; in ascending order
+		Events []struct{ Introduced, Fixed string } // in ascending order; each has one of the two
 	}
 	Specific struct {
 		Imports []struct{ Path string }
 	} `json:"ecosystem_specific"`
 }
 
-// findings returns the vulnerabilities in packages, one for each vulnerability and module.
+// findings returns the vulnerabilities of imported packages that the database in the
+// directory has, by id and module.
 func (i *imports) findings(directory string) (map[string]finding, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -148,13 +150,18 @@ func (i *imports) findings(directory string) (map[string]finding, error) {
 }
 
 // hasPackage reports whether one of the affected packages is imported. A record that names
-// none is about all packages of the module.
+// no packages is about all packages of the module.
 func (i *imports) hasPackage(a *affected) bool {
-	paths := a.Specific.Imports
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p struct{ Path string }) bool { return i.packages[p.Path] })
+	for _, p := range a.Specific.Imports {
+		if i.packages[p.Path] {
+			return true
+		}
+	}
+	return len(a.Specific.Imports) == 0
 }
 
-// includes reports whether the version is affected, and which version fixes it, or "".
+// includes reports whether the version is affected, and returns the version that fixes it, or
+// "".
 func (a *affected) includes(version string) (hit bool, fixed string) {
 	ranges := 0
 	for _, r := range a.Ranges {
@@ -183,8 +190,8 @@ func compare(a, b string) int {
 	return semver.Compare("v"+strings.TrimPrefix(a, "v"), "v"+strings.TrimPrefix(b, "v"))
 }
 
-// accepted reads lines of an id and a reason.
-func accepted(path string) (map[string]string, error) {
+// readAccepted reads lines of an id and a reason, and returns the reasons by id.
+func readAccepted(path string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -204,16 +211,17 @@ func accepted(path string) (map[string]string, error) {
 	return out, nil
 }
 
-// report prints the vulnerabilities. Its error describes what to do.
+// report prints the vulnerabilities. If some are not accepted, it returns an error that says
+// what to do.
 func report(found map[string]finding, accepted map[string]string) error {
-	bad, library := 0, 0
-	used := map[string]bool{}
+	bad, inLibrary := 0, 0
+	isFound := map[string]bool{} // by id
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		f := found[key]
-		used[f.id] = true
+		isFound[f.id] = true
 		switch {
 		case f.module == standardLibrary:
-			library++
+			inLibrary++
 			fmt.Printf("note: %s: Go %s (fixed in %s)\n", f.id, f.version, f.fixed)
 		case accepted[f.id] != "":
 			fmt.Printf("accepted: %s: %s %s: %s\n", f.id, f.module, f.version, accepted[f.id])
@@ -223,13 +231,13 @@ func report(found map[string]finding, accepted map[string]string) error {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(accepted)) {
-		if !used[id] {
+		if !isFound[id] {
 			bad++
 			fmt.Printf("accepted.txt: %s is not found any more; remove it\n", id)
 		}
 	}
-	if library > 0 {
-		fmt.Printf("%d vulnerabilities are in the standard library of this Go: release with a newer Go\n", library)
+	if inLibrary > 0 {
+		fmt.Printf("%d vulnerabilities are in the standard library of this Go: release with a newer Go\n", inLibrary)
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d to be fixed: update the module, or add to test/vuln/accepted.txt the reason why it does no harm", bad)

@@ -1,5 +1,5 @@
-// CoreDNS as the site's cluster DNS. A module of its own: its dependencies are
-// not Berth's.
+// CoreDNS, as the cluster DNS of the tests. It is a separate module, so that its
+// dependencies are not Berth's.
 module github.com/berth-hpc/berth/test/realnode/coredns
 
 go 1.26.0

@@ -1,4 +1,4 @@
-// Command coredns is CoreDNS with what a cluster's own names need.
+// Command coredns is CoreDNS with the plugins for the names of a cluster's services.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Kubernetes' own client, for the commands of the pages for administrators. A
-// module of its own: its dependencies are not Berth's.
+// kubectl, for the commands in the pages for administrators. It is a separate module,
+// so that its dependencies are not Berth's.
 module github.com/berth-hpc/berth/test/realnode/kubectl
 
 go 1.26.0

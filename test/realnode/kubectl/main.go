@@ -1,4 +1,4 @@
-// Command kubectl is Kubernetes' own, of the release that the tests run.
+// Command kubectl is Kubernetes' kubectl, of the release that the tests run.
 package main
 
 import (
