@@ -100,6 +100,7 @@ var layers = []layer{
 // pure packages import nothing that does I/O.
 var pure = []string{"translate", "internal/sched/backfill", "internal/sched/keeper/decide", "internal/wire", "internal/slurmerr", "internal/printable", "test/chaos/history"}
 
+// impure are the packages that pure packages must not import.
 var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
 
 // heavy lists expensive dependencies and the packages that may link them.
@@ -117,14 +118,17 @@ var heavy = map[string][]string{
 	"sigs.k8s.io/jobset/pkg":         {"internal/jobsets"},
 }
 
+// file is a Go file of the repository.
 type file struct {
 	pkg     string // path below the module, "cli/squeue"
-	name    string
+	name    string // path below the module
 	test    bool
-	doc     string
+	doc     string // the package comment, if it is in this file
 	imports []string
 }
 
+// sources returns all Go files, those of other modules below this one included, without
+// test data.
 func sources(t *testing.T) []file {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -178,6 +182,7 @@ func parse(t *testing.T, root, p string) file {
 	return f
 }
 
+// docOf returns the package comment in the file.
 func docOf(f *ast.File) string {
 	if f.Doc == nil {
 		return ""
@@ -190,6 +195,12 @@ func within(pkg, path string) bool {
 	return pkg == path || strings.HasPrefix(pkg, path+"/")
 }
 
+// withinAny reports whether pkg is one of the paths or is below one.
+func withinAny(pkg string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool { return within(pkg, path) })
+}
+
+// layerOf returns the layer of a package, or nil if it is in none.
 func layerOf(pkg string) *layer {
 	var best *layer
 	for i := range layers {
@@ -212,14 +223,14 @@ func TestImportsPointDown(t *testing.T) {
 			continue
 		}
 		if f.test {
-			continue // tests may reach across
+			continue // tests may import any package
 		}
 		for _, i := range f.imports {
 			ours, ok := strings.CutPrefix(i, module)
 			if !ok || ours == f.pkg || slices.Contains(l.may, "*") {
 				continue
 			}
-			if !slices.ContainsFunc(l.may, func(p string) bool { return within(ours, p) }) {
+			if !withinAny(ours, l.may) {
 				t.Errorf("%s: %s must not import %s", f.name, f.pkg, ours)
 			}
 		}
@@ -243,7 +254,7 @@ func TestCommandsDoNotImportOneAnother(t *testing.T) {
 
 func TestPurePackagesTouchNothing(t *testing.T) {
 	for _, f := range sources(t) {
-		if f.test || !slices.ContainsFunc(pure, func(p string) bool { return within(f.pkg, p) }) {
+		if f.test || !withinAny(f.pkg, pure) {
 			continue
 		}
 		for _, i := range f.imports {
@@ -264,14 +275,14 @@ func TestHeavyDependenciesAreFenced(t *testing.T) {
 			if prefix == "" {
 				continue
 			}
-			if !slices.ContainsFunc(heavy[prefix], func(p string) bool { return within(f.pkg, p) }) {
+			if !withinAny(f.pkg, heavy[prefix]) {
 				t.Errorf("%s: %s must not link %s", f.name, f.pkg, i)
 			}
 		}
 	}
 }
 
-// fence returns the longest prefix of heavy that matches the import; "": none.
+// fence returns the longest prefix in heavy that matches the import, or "".
 func fence(path string) string {
 	best := ""
 	for p := range heavy {

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,8 +8,8 @@ import (
 	"testing"
 )
 
-// Pages whose tables make claims: the last cell of each row names the tests
-// that fail when the claim is untrue.
+// claimPages are the pages with tables of claims. The last cell of a row names the tests
+// that fail if the claim is untrue.
 var claimPages = []string{"docs/security.md"}
 
 var (
@@ -69,30 +68,21 @@ func claimRows(page string) map[string][]string {
 	return rows
 }
 
+// testFunctions returns the names of all tests.
 func testFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	for _, f := range sources(t) {
+		if !f.test {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join("../..", f.name))
 		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "dist") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		for _, m := range testFunction.FindAllStringSubmatch(string(source), -1) {
 			found[m[1]] = true
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return found
 }

@@ -9,20 +9,21 @@ import (
 	"testing"
 )
 
-// A decision record has a number of its own, and begins with it.
+// TestDecisionsAreNumbered checks that every decision record has a number of its own and
+// begins with it.
 func TestDecisionsAreNumbered(t *testing.T) {
 	paths, err := filepath.Glob("../../docs/decisions/[0-9]*.md")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no decision records: %v", err)
 	}
-	of := map[string]string{}
+	nameOf := map[string]string{} // by number
 	for _, path := range paths {
 		name := filepath.Base(path)
 		number, _, _ := strings.Cut(name, "-")
-		if had := of[number]; had != "" {
-			t.Errorf("%s and %s have one number", had, name)
+		if other := nameOf[number]; other != "" {
+			t.Errorf("%s and %s have the same number", other, name)
 		}
-		of[number] = name
+		nameOf[number] = name
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,7 @@ func TestDecisionsAreNumbered(t *testing.T) {
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 
-// Pages link to files that are there.
+// TestLinks checks that the files to which pages link exist.
 func TestLinks(t *testing.T) {
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -52,7 +53,7 @@ func TestLinks(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(m[1], ":") {
-				continue // elsewhere
+				continue // a URL
 			}
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
 				t.Errorf("%s: %v", path, err)
@@ -68,7 +69,7 @@ func TestLinks(t *testing.T) {
 var (
 	// A directory or file of the repository, such as `cli/sbatch` or `cli/registry.go`.
 	repositoryPath = regexp.MustCompile("`((?:api|cli|cmd|deploy|internal|loginnode|test|translate|tui)/[\\w./-]*)`")
-	// Files that follow the directory which they are in: `internal/jobs` (`submit.go`).
+	// The files that follow the name of their directory: `internal/jobs` (`submit.go`).
 	filesOfDir = regexp.MustCompile("`([\\w/]+)`(?:,| \\()((?:[^`)\n]{0,20}`\\w+\\.go`)+)")
 	goFile     = regexp.MustCompile("`(\\w+\\.go)`")
 )

@@ -49,7 +49,7 @@ var avoidedPhrases = regexp.MustCompile(
 const (
 	limit    = 120
 	tabWidth = 4
-	// longText is the length of a string from which on its line may be longer.
+	// longText is the length of a string whose line may be longer than limit.
 	longText = 75
 	// maxLines is the number of lines that a file may have.
 	maxLines = 500
@@ -77,7 +77,8 @@ func inOtherModule(pkg string) bool {
 	return false
 }
 
-func TestRetiredWordsAreNotUsed(t *testing.T) {
+// TestAvoidedWordsAreNotUsed checks identifiers and comments.
+func TestAvoidedWordsAreNotUsed(t *testing.T) {
 	lower := map[string]string{}
 	for word, instead := range avoided {
 		lower[strings.ToLower(word)] = instead
@@ -151,7 +152,7 @@ func TestLinesAreShort(t *testing.T) {
 }
 
 // linesWithLongText returns the numbers of the lines with a long string or a part of a
-// raw string.
+// raw string. The first line is 1.
 func linesWithLongText(src []byte) map[int]bool {
 	lines := map[int]bool{}
 	files := token.NewFileSet()

@@ -2,36 +2,27 @@ package archtest
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
-// TestNoTestSwitches: no program that is shipped reads variables that are for
-// tests. An image of a user's could set them, and a job's token be exchanged.
+// onlyTests are packages that no released program imports.
+var onlyTests = []string{"test", "internal/acct/accttest"}
+
+// TestNoTestSwitches checks that no released program reads environment variables that are
+// for tests. An image of a user could set them, and for example replace a job's token.
 func TestNoTestSwitches(t *testing.T) {
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		rel := filepath.ToSlash(strings.TrimPrefix(path, "../../"))
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == ".git" || rel == "test" || rel == "internal/acct/accttest"):
-			return filepath.SkipDir // what tests are made of
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
+	for _, f := range sources(t) {
+		if f.test || withinAny(f.pkg, onlyTests) {
+			continue
 		}
-		text, err := os.ReadFile(path)
+		text, err := os.ReadFile(filepath.Join("../..", f.name))
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		if bytes.Contains(text, []byte("BERTH_"+"TEST_")) && !bytes.HasPrefix(text, []byte("//go:build berthtest\n")) {
-			t.Errorf("%s reads a variable for tests; put it into a file with the build tag berthtest", rel)
+			t.Errorf("%s reads a variable for tests; put it into a file with the build tag berthtest", f.name)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -14,7 +14,7 @@ const Timeout = 4 * time.Minute
 const interval = 10 * time.Millisecond
 
 // Holds returns when the condition holds. If it does not hold within Timeout, Holds fails the
-// test with a message that says what it has waited for.
+// test; what describes the condition in the message.
 func Holds(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Timeout); !holds(); time.Sleep(interval) {
@@ -24,8 +24,8 @@ func Holds(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds returns when try returns no error. If it still fails after Timeout, Succeeds fails
-// the test with a message that says what it has waited for, and the last error.
+// Succeeds returns when try returns no error. If try still fails after Timeout, Succeeds fails
+// the test with the last error; what describes in the message what should succeed.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	var err error

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/internal/filelimit"
 )
 
-// TestAtStart runs this test in shells that set the limit and then exec it, so that no
-// parent process has that limit.
+// TestAtStart runs this test again in shells that set the limit and then replace themselves
+// by it, so that only that process is started with the limit.
 func TestAtStart(t *testing.T) {
 	if os.Getenv("FILELIMIT_CHILD") != "" {
 		soft, ok := filelimit.AtStart()

@@ -16,18 +16,18 @@ import (
 const (
 	// HeaderTimeout bounds the TLS handshake and, after it, the header of a request.
 	HeaderTimeout = 10 * time.Second
-	// IdleTimeout is how long a connection stays open without a request. API servers
-	// close theirs sooner.
+	// IdleTimeout is how long a connection stays open between requests. API servers
+	// close their connections sooner.
 	IdleTimeout = 3 * time.Minute
-	// BodyTimeout bounds the time in which the body of a request is read.
+	// BodyTimeout bounds the time from the header of a request to the end of its body.
 	BodyTimeout = 30 * time.Second
 	// MaxHeaderBytes bounds the header of a request: a query may name thousands of
 	// jobs.
 	MaxHeaderBytes = 256 << 10
 
 	// The limits on connections that have not sent a request yet, from one address
-	// and from all addresses. The oldest is closed when there are more: a client
-	// that is about to send a request is among the newest.
+	// and from all addresses. When there are more, the oldest is closed: a client
+	// that is about to send a request has one of the newest.
 	maxNewPerSource = 256
 	maxNew          = 1024
 )
@@ -43,7 +43,7 @@ const (
 	connectionWindow = maxStreams * streamWindow
 )
 
-// SetLimits sets the limits of s, and wraps its handler and its ConnState. It must be
+// SetLimits sets the limits of s, and wraps its Handler and its ConnState. It must be
 // called after these are set and before s serves.
 func SetLimits(s *http.Server) {
 	s.ReadHeaderTimeout, s.IdleTimeout, s.MaxHeaderBytes = HeaderTimeout, IdleTimeout, MaxHeaderBytes
@@ -53,13 +53,13 @@ func SetLimits(s *http.Server) {
 		MaxReceiveBufferPerConnection: connectionWindow,
 	}
 	s.Handler = limitBodies(s.Handler)
-	fresh := &newConns{entries: map[net.Conn]*entry{}, sources: map[string]*list.List{}}
+	waiting := &newConns{entries: map[net.Conn]*entry{}, sources: map[string]*list.List{}}
 	next := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateNew {
-			fresh.add(c)
+			waiting.add(c)
 		} else {
-			fresh.remove(c)
+			waiting.remove(c)
 		}
 		if next != nil {
 			next(c, state)
@@ -67,7 +67,7 @@ func SetLimits(s *http.Server) {
 	}
 }
 
-// limitBodies ends the reading of bodies after BodyTimeout.
+// limitBodies lets reading a body fail after BodyTimeout.
 func limitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -95,8 +95,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// newConns are the connections that have not sent a request, the oldest first. Safe
-// for concurrent use.
+// newConns are the connections that have not sent a request, the oldest first. It is
+// safe for concurrent use.
 type newConns struct {
 	mu      sync.Mutex
 	all     list.List // of *entry
@@ -110,6 +110,7 @@ type entry struct {
 	all, ofSource *list.Element
 }
 
+// add adds a connection, and closes the oldest one if a limit is exceeded.
 func (s *newConns) add(c net.Conn) {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
@@ -157,8 +158,8 @@ func (s *newConns) drop(e *entry) {
 	}
 }
 
-// closeAbruptly closes a connection without TLS's closing alert, whose write might
-// block. There is nobody to report an error to.
+// closeAbruptly closes a connection without TLS's closing alert, because writing it might
+// block. It ignores errors: the connection is of no more use.
 func closeAbruptly(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/httpserver"
 )
 
+// start starts a server with the limits. change, unless nil, changes it first.
 func start(t *testing.T, h http.HandlerFunc, change func(*http.Server)) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -32,8 +34,8 @@ func start(t *testing.T, h http.HandlerFunc, change func(*http.Server)) *httptes
 	return s
 }
 
-// TestSilentConnections: a thousand connections without a request leave room for a
-// client with one, and the server keeps only some of them.
+// TestSilentConnections: beside a thousand connections without a request, a client's
+// request is answered, and the server keeps only some of the connections.
 func TestSilentConnections(t *testing.T) {
 	var states atomic.Int64
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") },
@@ -58,7 +60,7 @@ func TestSilentConnections(t *testing.T) {
 	resp.Body.Close()
 	closed := 0
 	for _, c := range silent[:1000-256] { // the oldest
-		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(eventually.Timeout)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
@@ -71,7 +73,8 @@ func TestSilentConnections(t *testing.T) {
 	if grown := int64(stats.HeapInuse+stats.StackInuse) - int64(heap); grown > 32<<20 {
 		t.Errorf("the process grew by %d bytes", grown)
 	}
-	// This process has both ends: the clients' 1,000, and those that the server kept.
+	// This process has both ends of the connections: the clients' 1,000, and those that
+	// the server kept.
 	if n := descriptors(t) - before; n > 1000+256+20 {
 		t.Errorf("%d more file descriptors", n)
 	}
@@ -80,7 +83,9 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
+// descriptors returns the number of open file descriptors of this process.
 func descriptors(t *testing.T) int {
+	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Skip("no /proc: ", err)
@@ -88,8 +93,9 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-// TestBodies: the time limit of a body does not limit its response.
-func TestBodies(t *testing.T) {
+// TestBodyAfterBody: the time limit of a body affects neither its response nor the next
+// request on the connection. A header that is too long is refused.
+func TestBodyAfterBody(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -121,9 +127,9 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestUnreadBodiesDoNotStopOthers: over one HTTP/2 connection, as the API server
-// has it, one user's requests wait with bodies that nobody reads yet. Another
-// user's request with a body is answered all the same.
+// TestUnreadBodiesDoNotStopOthers: on one HTTP/2 connection, such as the API server's,
+// one user's requests wait with bodies that are not read yet. Another user's request
+// with a body is nevertheless answered.
 func TestUnreadBodiesDoNotStopOthers(t *testing.T) {
 	const waiting = 100
 	arrived, release := make(chan struct{}, waiting), make(chan struct{})
@@ -157,7 +163,7 @@ func TestUnreadBodiesDoNotStopOthers(t *testing.T) {
 	go func() { post("/now", 1<<20); close(answered) }()
 	select {
 	case <-answered:
-	case <-time.After(20 * time.Second):
+	case <-time.After(eventually.Timeout):
 		t.Error("a request is not answered while others wait")
 	}
 	close(release)

@@ -1,4 +1,4 @@
-// Package printable makes texts that others wrote safe to print: control characters and
+// Package printable makes texts of other users safe to print: control characters and
 // bidirectional overrides could control a terminal, and a line break could forge a record.
 package printable
 
@@ -53,8 +53,8 @@ func EscapeFrom(b []byte, start int) []byte {
 }
 
 // JSON returns encoded JSON with the same values, whose strings have no characters that could
-// control a terminal: JSON permits most of them in strings, encoding/json writes them as they
-// are, and outside of strings there are none. b has to be valid UTF-8.
+// control a terminal. JSON permits most of them in strings, and encoding/json does not escape
+// them; outside of strings there are none. b must be valid UTF-8.
 func JSON(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for _, r := range string(b) {
@@ -71,6 +71,8 @@ func JSON(b []byte) []byte {
 	return out
 }
 
+// validAt reports whether the replacement character at s[i:] is in the text, and not the
+// result of invalid UTF-8.
 func validAt(s string, i int) bool {
 	_, size := utf8.DecodeRuneInString(s[i:])
 	return size > 1
@@ -86,6 +88,7 @@ func isPlainASCII(b []byte) bool {
 	return true
 }
 
+// isUnsafe reports whether r could control a terminal or break a line.
 func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }

@@ -70,6 +70,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// FuzzJSON checks that JSON does not change values.
 func FuzzJSON(f *testing.F) {
 	f.Add("a\u009b\U000e0001\"\\")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -50,7 +50,7 @@ func ResetCaught() {
 // ResetAll resets caught terminating signals and all ignored signals to their default
 // action. The program would inherit ignored signals and could outlive its terminal:
 // daemons and children of nohup ignore SIGHUP, and children of posix_spawn(3), such
-// as those of make, signal 32, by which the C library cancels threads.
+// as those of make, ignore signal 32, with which the C library cancels threads.
 func ResetAll() {
 	reset(func(sig unix.Signal, handler uintptr) bool {
 		return handler == ignored || slices.Contains(Terminating, sig)

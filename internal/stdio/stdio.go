@@ -23,8 +23,8 @@ type Streams struct {
 	Err io.Writer
 }
 
-// Process is the environment in which a command runs. The functions are safe for
-// concurrent use and not nil unless their comments say otherwise.
+// Process is the environment in which a command runs. Its functions are safe for
+// concurrent use, and not nil unless their comments say otherwise.
 type Process struct {
 	Streams
 
@@ -38,7 +38,7 @@ type Process struct {
 	// unknown.
 	OpenFiles func() (soft uint64, ok bool)
 	// Getent looks up a name or number in a database of the host's name service,
-	// such as group, like getent(1); nil: there are only files.
+	// such as group, like getent(1); nil: only files are read.
 	Getent func(database, key string) (line string, ok bool)
 	Width  func() int // columns of the terminal at Out; 0: Out is not a terminal
 
@@ -54,11 +54,11 @@ func (s Streams) Print(text string) error {
 
 // Warn writes a line to Err.
 func (s Streams) Warn(text string) {
-	_, _ = io.WriteString(s.Err, text+"\n") // there is no other stream
+	_, _ = io.WriteString(s.Err, text+"\n") // an error cannot be reported elsewhere
 }
 
-// Repeat calls once, and unless every is 0 repeatedly at that interval, with an empty line
-// in between. It returns the first error, or that of ctx.
+// Repeat calls once. Unless every is 0, it repeats that at this interval and prints an empty
+// line before each repetition. It returns the first error, or that of ctx.
 func (s Streams) Repeat(ctx context.Context, every time.Duration, once func() error) error {
 	for {
 		if err := once(); err != nil || every == 0 {
@@ -94,7 +94,7 @@ func (p *Process) Umask() int {
 // Group returns the group of this host with the given name or number, from /etc/group or
 // the other sources of its name service (SSSD, LDAP).
 func (p *Process) Group(text string) (name string, gid int64, ok bool) {
-	data, _ := p.ReadFile("/etc/group") // the other sources do not need it
+	data, _ := p.ReadFile("/etc/group") // without it, the other sources remain
 	for line := range strings.Lines(string(data)) {
 		if name, gid, ok = parseGroup(line); ok && (name == text || strconv.FormatInt(gid, 10) == text) {
 			return name, gid, true

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -36,18 +37,22 @@ func TestSession(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	var out bytes.Buffer
 	s := Streams{Out: &out}
-	enough := errors.New("enough")
+	errThird := errors.New("the third call")
 	n := 0
 	list := func() error {
 		if n++; n == 3 {
-			return enough
+			return errThird
 		}
 		return s.Print("list\n")
 	}
-	if err := s.Repeat(t.Context(), time.Nanosecond, list); !errors.Is(err, enough) ||
-		out.String() != "list\n\nlist\n\n" {
-		t.Errorf("%v, %q", err, out.String())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		err := s.Repeat(t.Context(), time.Hour, list)
+		if took := time.Since(began); !errors.Is(err, errThird) || took != 2*time.Hour ||
+			out.String() != "list\n\nlist\n\n" {
+			t.Errorf("%v after %v, %q", err, took, out.String())
+		}
+	})
 	if err := s.Repeat(t.Context(), 0, func() error { n++; return nil }); err != nil || n != 4 {
 		t.Errorf("once: %v after %d", err, n)
 	}
@@ -71,8 +76,9 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// The host's name service has groups that are not in /etc/group.
-func TestGroupOfTheNameService(t *testing.T) {
+// TestGroupOfNameService: a group that is not in /etc/group is looked up in the host's name
+// service.
+func TestGroupOfNameService(t *testing.T) {
 	p := &Process{ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n"), nil },
 		Getent: func(database, key string) (string, bool) {
 			found := database == "group" && (key == "physics" || key == "70000")

@@ -1,4 +1,5 @@
-// Package strerror words errors of the system as C programs do, and so Slurm.
+// Package strerror returns the texts of system errors that strerror(3) has, and that
+// Slurm therefore prints.
 package strerror
 
 import (
@@ -11,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Text returns the text that strerror(3) has for the system's error that err
-// wraps, such as "No such file or directory". An error that wraps none keeps its
-// own text, without the operation and the path of a file error.
+// Text returns the text that strerror(3) has for the system error that err wraps, such
+// as "No such file or directory". For an error that wraps none it returns the error's own
+// text, without the operation and the path of an *fs.PathError.
 func Text(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -32,7 +33,7 @@ func Text(err error) string {
 	return err.Error()
 }
 
-// Number returns the text that strerror(3) has for an error number of the system.
+// Number returns the text that strerror(3) has for the error number.
 func Number(n int) string {
 	if errno := syscall.Errno(n); n > 0 && unix.ErrnoName(errno) != "" {
 		return capitalize(errno.Error())
