@@ -64,10 +64,7 @@ func (o *Options) layout(v *option.Values) error {
 	}
 	chosen := v.Last("format") != "" // not by the environment
 	if chosen && v.Has("long") {
-		return slurmerr.New(
-			slurmerr.Fatal,
-			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.",
-		)
+		return option.FormatAndLong()
 	}
 	var fields []string
 	if chosen || v.Has("format") && !v.Has("brief") && !v.Has("long") {

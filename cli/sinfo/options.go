@@ -106,8 +106,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	case letters && names:
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
 	case letters && o.long, v.Last("Format") != "" && o.long:
-		return slurmerr.New(slurmerr.Fatal,
-			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return option.FormatAndLong()
 	}
 	text, order := o.usual(v.Has("summarize"))
 	if letters {

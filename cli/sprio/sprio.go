@@ -105,8 +105,7 @@ func (o *Options) complete(v *option.Values) error {
 func (o *Options) completeLayout(v *option.Values) error {
 	long, norm := v.Has("long"), v.Has("norm")
 	if v.Has("format") && long {
-		return slurmerr.New(slurmerr.Fatal,
-			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return option.FormatAndLong()
 	}
 	o.text, o.job = v.Get("format"), format.PriorityJob
 	if v.Has("sibling") && !long && len(o.clusters) == 0 {

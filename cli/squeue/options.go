@@ -84,10 +84,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 		}
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
 	case letters && o.long && !o.steps:
-		return slurmerr.New(
-			slurmerr.Fatal,
-			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.",
-		)
+		return option.FormatAndLong()
 	}
 	o.order = v.Get("sort")
 	if o.steps {

@@ -50,6 +50,12 @@ func (v *Values) Last(names ...string) string {
 	return ""
 }
 
+// FormatAndLong returns the error for a command line with both --format and --long.
+func FormatAndLong() error {
+	return slurmerr.New(slurmerr.Fatal,
+		"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+}
+
 // Has reports whether the option was given.
 func (v *Values) Has(name string) bool { return len(v.values[name]) > 0 }
 
