@@ -61,7 +61,7 @@ func (s *site) terminal(t *testing.T) {
 	part("queue", func(t *testing.T) {
 		x.Keys("squeue --tui", "Enter")
 		x.See("2 jobs", "harmless", shownName[:8], "!far>")
-		if x.Is("alternate_on") != "1" {
+		if x.Variable("alternate_on") != "1" {
 			t.Error("it does not use the alternate screen")
 		}
 		x.Keys("4")
@@ -95,7 +95,7 @@ func (s *site) terminal(t *testing.T) {
 		x.Keys("q")
 		x.See("far>", "squeue --tui", shownComment) // the earlier contents
 		for variable, want := range map[string]string{"alternate_on": "0", "cursor_flag": "1", "mouse_any_flag": "0", "keypad_flag": "0", "keypad_cursor_flag": "0"} {
-			if got := x.Is(variable); got != want {
+			if got := x.Variable(variable); got != want {
 				t.Errorf("%s=%s is left", variable, got)
 			}
 		}
@@ -114,7 +114,7 @@ func (s *site) terminal(t *testing.T) {
 	})
 	part("the terminal executes such texts", func(*testing.T) {
 		x.Keys("printf '"+hostileName+`\033]2;PWNED\007'`, "Enter")
-		x.Wait("the effect of the texts", func(string) bool { return x.Clipboard() == "PWNED" && x.Is("pane_title") == "PWNED" })
+		x.Wait("the effect of the texts", func(string) bool { return x.Clipboard() == "PWNED" && x.Variable("pane_title") == "PWNED" })
 	})
 }
 
@@ -143,7 +143,7 @@ func (s *site) enter(x *tmux.Terminal) {
 // unharmed: nothing of the hostile texts has reached the terminal.
 func unharmed(t *testing.T, x *tmux.Terminal) {
 	t.Helper()
-	if text, title := x.Clipboard(), x.Is("pane_title"); text == "PWNED" || title == "PWNED" {
+	if text, title := x.Clipboard(), x.Variable("pane_title"); text == "PWNED" || title == "PWNED" {
 		t.Errorf("the clipboard has %q, the title is %q\n%s", text, title, x.Screen())
 	}
 }

@@ -1,4 +1,4 @@
-// Package tmux gives tests real terminals: each is a session of tmux with a
+// Package tmux runs programs of tests in terminals: each is a session of tmux with a
 // server of its own.
 package tmux
 
@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Terminal is a terminal in which a program runs. It is for one goroutine.
+// Terminal is a terminal in which a program runs. It is not safe for concurrent use.
 type Terminal struct {
-	T       *testing.T    // the test that fails; tests with parts change it in each
+	T       *testing.T    // the test that fails; subtests set it to theirs
 	Timeout time.Duration // of every wait
 	socket  string
 	env     []string
 }
 
-// Open runs a command in a new terminal of that size (cells) and ends it with
-// the test; without tmux it skips the test. Programs in it can set its
-// clipboard (OSC 52).
+// Open runs a command in a new terminal of the given size (in cells) and kills it at
+// the end of the test. Without tmux it skips the test. The command can set the
+// clipboard of the terminal (OSC 52).
 func Open(t *testing.T, env []string, dir string, width, height int, timeout time.Duration, command string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
@@ -34,8 +34,7 @@ func Open(t *testing.T, env []string, dir string, width, height int, timeout tim
 	x.tmux("new-session", "-d", "-c", dir, "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command,
 		";", "set-option", "-s", "set-clipboard", "on")
 	t.Cleanup(func() {
-		// It does not exist any more if the program has exited.
-		_ = x.command("kill-server").Run()
+		_ = x.command("kill-server").Run() // the server is gone if the command has exited
 	})
 	return x
 }
@@ -46,8 +45,8 @@ func (x *Terminal) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// tmux runs a command of tmux; out is what it prints.
-func (x *Terminal) tmux(args ...string) (out string) {
+// tmux runs a command of tmux and returns its output.
+func (x *Terminal) tmux(args ...string) string {
 	x.T.Helper()
 	text, err := x.command(args...).CombinedOutput()
 	if err != nil {
@@ -59,7 +58,8 @@ func (x *Terminal) tmux(args ...string) (out string) {
 // Screen returns the text of the terminal.
 func (x *Terminal) Screen() string { return x.tmux("capture-pane", "-p") }
 
-// Wait waits until the screen satisfies the condition, and returns it.
+// Wait waits until the condition holds for the screen, and returns the screen. what
+// describes the condition if it does not hold within Timeout.
 func (x *Terminal) Wait(what string, holds func(screen string) bool) string {
 	x.T.Helper()
 	end := time.Now().Add(x.Timeout)
@@ -89,29 +89,29 @@ func (x *Terminal) See(texts ...string) string {
 	})
 }
 
-// Keys presses keys, by tmux's names.
+// Keys presses keys, which have tmux's names.
 func (x *Terminal) Keys(keys ...string) {
 	x.T.Helper()
 	x.tmux(append([]string{"send-keys"}, keys...)...)
 }
 
-// Resize changes the size, in cells.
+// Resize changes the size, which is in cells.
 func (x *Terminal) Resize(width, height int) {
 	x.T.Helper()
 	x.tmux("resize-window", "-x", fmt.Sprint(width), "-y", fmt.Sprint(height))
 }
 
-// Is reads one of tmux's variables, such as alternate_on or pane_title.
-func (x *Terminal) Is(variable string) string {
+// Variable returns one of tmux's variables, such as alternate_on or pane_title.
+func (x *Terminal) Variable(variable string) string {
 	x.T.Helper()
 	return strings.TrimSpace(x.tmux("display-message", "-p", "#{"+variable+"}"))
 }
 
-// Clipboard returns what a program has last copied to the clipboard; empty: nothing.
+// Clipboard returns the text that a program has last copied to the clipboard, or "".
 func (x *Terminal) Clipboard() string {
 	out, err := x.command("show-buffer").Output()
 	if err != nil {
-		return "" // tmux has no empty buffers, but an error where there is none
+		return "" // for tmux it is an error that there is no buffer
 	}
 	return string(out)
 }

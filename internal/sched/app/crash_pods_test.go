@@ -17,8 +17,8 @@ import (
 )
 
 // TestNoPodIsLostWhenTheSchedulerIsKilled runs single pods that were not submitted as jobs while
-// the scheduler process is repeatedly killed with SIGKILL: a pod is placed and bound
-// before its job's object has that status.
+// the scheduler process is repeatedly killed with SIGKILL. A pod is bound to its node before the
+// status of its job is written.
 func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	ctx, x := startExternal(t)
 	s, c := x.scheduler("scheduler"), x.client
