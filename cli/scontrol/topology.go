@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -27,7 +28,7 @@ func showTopology(ctx context.Context, o *Options, c Cluster, ids []string) erro
 		items = switchesFor(t.Items, name)
 	}
 	if len(items) == 0 {
-		o.complain("Topology information contains no switch or node named " + format.Escape(name))
+		o.complain("Topology information contains no switch or node named " + printable.Escape(name))
 		return nil
 	}
 	var out []byte
