@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -93,10 +94,23 @@ func separatorWarnings(lines []directive.Line) (warnings []string) {
 		}
 	}
 	if deprecated {
-		warnings = append(warnings,
-			`Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`)
+		warnings = append(warnings, oldSeparatorWarning)
 	}
 	return warnings
+}
+
+// oldSeparatorWarning is Slurm's warning about the deprecated separator.
+const oldSeparatorWarning = `Warning: the "packjob" component separator is being deprecated. ` +
+	`Please, use "hetjob" instead.`
+
+// afterWarning returns the error with the warning before it that Slurm prints when it comes
+// to the deprecated separator, thus before it knows the options of any component.
+func afterWarning(err error, in *Input) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	if ok && !in.wrapped && slices.Contains(in.script.warnings, oldSeparatorWarning) {
+		e.Before = append([]string{"sbatch: " + oldSeparatorWarning}, e.Before...)
+	}
+	return err
 }
 
 // heterogeneous returns the submission of several components. p holds the options
@@ -105,14 +119,17 @@ func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 	var submission *Submission
 	for i := range parts {
 		s, err := component(parts[i], p)
-		if err != nil || s.Client.OnlyPrints() {
-			return s, err
+		if err != nil {
+			return nil, afterWarning(err, &parts[i])
+		}
+		if s.Client.OnlyPrints() {
+			return s, nil
+		}
+		if s.Job.Array != nil {
+			return nil, afterWarning(p.RefusedByController("Invalid job array specification"), &parts[i])
 		}
 		if p, err = p.NextComponent(); err != nil {
 			return nil, err
-		}
-		if s.Job.Array != nil {
-			return nil, slurmerr.New(slurmerr.Refused, "Batch job submission failed: Invalid job array specification")
 		}
 		s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
 		if i == 0 {

@@ -108,7 +108,7 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 func component(in Input, p *option.Parsed) (*Submission, error) {
 	warnings, err := parse(&in, p)
 	if err != nil {
-		return nil, withCorrections(err, p)
+		return nil, withCorrections(err, p, false)
 	}
 	if p.Client.OnlyPrints() {
 		return &Submission{Client: p.Client}, nil
@@ -116,7 +116,7 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	j := &p.Job
 	setNames(j, &in, p)
 	if err := complete(&in, p); err != nil {
-		return nil, withCorrections(err, p)
+		return nil, withCorrections(err, p, true)
 	}
 	environment, err := environment(&in, p)
 	if err != nil {
@@ -135,15 +135,16 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 }
 
 // withCorrections returns a refusal together with the errors about options that Slurm
-// ignored before.
-func withCorrections(err error, p *option.Parsed) error {
+// ignored before. checked: the refusal comes from a check of the options against each other,
+// before which Slurm has checked them against its configuration.
+func withCorrections(err error, p *option.Parsed, checked bool) error {
 	e, ok := errors.AsType[*slurmerr.Error](err)
 	if !ok {
 		return err
 	}
 	var lines []string
 	for _, w := range p.Warnings {
-		if strings.HasPrefix(w, "error: Ignoring ") && !strings.Contains(w, "AllowSpecResourcesUsage") { // of a check
+		if strings.HasPrefix(w, "error: Ignoring ") && (checked || !strings.Contains(w, "AllowSpecResourcesUsage")) {
 			lines = append(lines, p.Command.String()+": "+w)
 		}
 	}
@@ -282,6 +283,9 @@ func setNames(j *job.Job, in *Input, p *option.Parsed) {
 		default:
 			j.Name = path.Base(in.ScriptName)
 		}
+	}
+	if b.WorkDir == "" && p.Has("chdir") { // as Slurm shows an empty --chdir
+		b.WorkDir = in.Dir + "/"
 	}
 	b.WorkDir = absolute(in.Dir, b.WorkDir)
 	for _, f := range []*string{&b.Output, &b.Error, &b.Input} {

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -146,6 +147,11 @@ func (o *Options) lists(v *option.Values) (err error) {
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
 	o.reasons = v.All("reason")
+	for _, name := range o.reasons {
+		if !status.KnownReason(name) {
+			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job reason value '%s'", format.Escape(name))
+		}
+	}
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
 		o.clusters = nil
 	}

@@ -14,10 +14,14 @@ var intended = []struct {
 	{"Options without effect", nil, regexp.MustCompile(`(\\n|")#(PBS|BSUB)`)},
 	{"Help and verbose output", regexp.MustCompile(
 		`err:  ≠ sbatch: (convert it: |warning: line N: .* ignored)`), nil},
-	{"Planned starts", regexp.MustCompile(`when it starts cannot be foreseen`), nil},
+	{"Planned starts", regexp.MustCompile(`when it starts cannot be foreseen|cannot be predicted \(DeadLine\)`), nil},
+	{"Wrong values", regexp.MustCompile(`≠ .*(there is no type|Invalid --(signal|open-mode) spec|value "" for)`), nil},
+	{"Wrong values", regexp.MustCompile(`≠ Invalid time specification`), regexp.MustCompile(`(Start|End)=( |'|$)`)},
+	{"Wrong values", regexp.MustCompile(`ExcNodeList= `), nil},
+	{"Several partitions", regexp.MustCompile(`show out: Partition=`), regexp.MustCompile(`debug.*debug|batch.*batch`)},
 	{"Wrong values", regexp.MustCompile(`Requested time limit is invalid`), regexp.MustCompile(`--deadline.now`)},
 	{"Accounts and users", regexp.MustCompile(
-		`users are User objects|err: (accepted)? ≠ .*Invalid (account|qos|user name: N)`), nil},
+		`users are User objects|err: .* ≠ .*Invalid (account|qos|user name: N)`), nil},
 	{"Binding", regexp.MustCompile(`lacks support for cpu binding`), nil},
 	{"Nodes and daemons", regexp.MustCompile(`out: Partitions=`), nil},
 	{"Arrays", regexp.MustCompile(`ArrayTaskThrottle=N ≠ *$`), nil},

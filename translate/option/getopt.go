@@ -125,10 +125,16 @@ func (g *grammar) abbreviated(prefix string, eligible func(*Option) bool) (optio
 	return options, names
 }
 
-// sortKey orders names as Slurm's table does: alphabetically, with one exception.
+// tablePlaces are the names that are not at their alphabetical place in Slurm's table, with
+// the name that they follow.
+var tablePlaces = map[string]string{
+	"begin": "batch", "cluster-constraint": "bbf", "constraint": "contiguous", "usage": "version",
+}
+
+// sortKey orders names as Slurm's table does: alphabetically, with some exceptions.
 func sortKey(name string) string {
-	if name == "constraint" {
-		return "contiguous+"
+	if before, ok := tablePlaces[name]; ok {
+		return before + "+"
 	}
 	return name
 }

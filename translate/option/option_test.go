@@ -58,6 +58,20 @@ func TestHelpNamesOptions(t *testing.T) {
 	}
 }
 
+// TestOrderOfPossibilities: the names that an abbreviation may stand for are in the order of
+// Slurm's table.
+func TestOrderOfPossibilities(t *testing.T) {
+	for abbreviation, want := range map[string]string{
+		"--b": "'--batch' '--begin' '--bb' '--bbf'", "--clu": "'--cluster-constraint' '--cluster' '--clusters'",
+		"--con": "'--container' '--context' '--contiguous' '--constraint'",
+	} {
+		_, err := option.Parse(option.Sbatch, []string{abbreviation}, nil)
+		if err == nil || !strings.HasSuffix(err.Error(), "; possibilities: "+want) {
+			t.Errorf("%s: %v, want %s", abbreviation, err, want)
+		}
+	}
+}
+
 func TestParseSrun(t *testing.T) {
 	p, err := Parse(
 		Srun,

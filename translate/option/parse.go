@@ -159,6 +159,15 @@ func notNumeric(format string, args ...any) error {
 	return e
 }
 
+// badNumber returns the error about a number that is not valid or is too large. what names
+// the number.
+func badNumber(v, what string) error {
+	if n, large := value.TooLarge(v); large {
+		return notNumeric("Numeric argument (%d) to big for %s.", n, what)
+	}
+	return notNumeric("Invalid numeric value %q for %s.", v, what)
+}
+
 // store stores the value: through the row's setter, or as text.
 func (o *Option) store(p *Parsed, f occurrence) error {
 	if o.set != nil {
@@ -204,7 +213,7 @@ func (o *Option) explain(v string, err error) error {
 	case errors.As(err, &bind):
 		return slurmerr.New(slurmerr.BadValue, bind.Text)
 	case errors.Is(err, errNumber):
-		return notNumeric("Invalid numeric value %q for %s.", v, o.numericName())
+		return badNumber(v, o.numericName())
 	}
 	return slurmerr.Newf(slurmerr.BadValue, "Invalid --%s specification", o.Name)
 }

@@ -145,6 +145,15 @@ func (p *Parsed) refuseJob(reason string) error {
 	return nil
 }
 
+// RefusedByController returns a refusal of the whole job that Slurm's controller would send,
+// as --test-only or a submission prints it.
+func (p *Parsed) RefusedByController(reason string) error {
+	if p.Client.TestOnly {
+		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: []string{"allocation failure: " + reason}}
+	}
+	return p.submission(reason)
+}
+
 // submission returns a refusal of the kind that Slurm's controller sends.
 func (p *Parsed) submission(text string) error {
 	switch p.Command {

@@ -88,8 +88,7 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 		}
 		n, err := value.CountOrZero(least)
 		if err != nil {
-			return notNumeric("Invalid numeric value %q for %s arg of -B.", least,
-				[...]string{"first", "second", "third"}[i])
+			return badNumber(least, [...]string{"first", "second", "third"}[i]+" arg of -B")
 		}
 		*to = n
 	}

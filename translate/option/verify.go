@@ -42,15 +42,19 @@ func (p *Parsed) VerifyStep() error {
 	return p.refused(true)
 }
 
-// refused returns the first deferred refusal of a job or a step, or nil.
+// refused returns the first deferred refusal of a job or a step, or nil. What the command
+// finds itself comes before what the controller would find.
 func (p *Parsed) refused(step bool) error {
+	for _, r := range p.deferred {
+		if r.reason == "" && !(step && r.ofJob) {
+			return r.err
+		}
+	}
 	for _, r := range p.deferred {
 		switch {
 		case step && r.ofJob:
-		case r.reason == "":
-			return r.err
 		case p.Client.TestOnly:
-			return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: []string{"allocation failure: " + r.reason}}
+			return p.RefusedByController(r.reason)
 		case step:
 			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", p.Step.JobID,
 				cmp.Or(p.badHosts, r.reason))
@@ -124,9 +128,11 @@ func checkGPUTaskRatio(p *Parsed) error {
 			name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
 		)
 	}
-	if p.Has("gpus-per-task") && p.Has("ntasks-per-gpu") {
-		return slurmerr.New(slurmerr.Fatal,
-			"--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+	for _, name := range []string{"gpus-per-task", "gpus-per-socket"} {
+		if p.Has(name) && (p.Has("ntasks-per-gpu") || p.Has("ntasks-per-tres")) {
+			return slurmerr.New(slurmerr.Fatal,
+				"--"+name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+		}
 	}
 	return nil
 }
@@ -271,11 +277,13 @@ func adaptToNodeList(p *Parsed) error {
 // or sockets.
 func checkPerGPU(p *Parsed) error {
 	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" })
+	perSocket := slices.ContainsFunc(p.Job.Shape.GRES,
+		func(g job.GRES) bool { return g.Per == job.PerSocket && g.Count > 0 })
 	switch memory := p.Job.Shape.MemPerGPU; {
 	case memory != nil && *memory > 0 && !gpus:
 		return p.refuseLater(slurmerr.Newf(slurmerr.Refused,
 			"Requested mem_per_tres=gres:gpu:%d but did not request any GPU.\n%s", *memory, invalidGRES))
-	case p.Given["gpus-per-socket"].Value != "" && p.Job.Shape.SocketsPerNode == 0:
+	case perSocket && p.Job.Shape.SocketsPerNode == 0:
 		return p.refuseLater(slurmerr.New(slurmerr.Refused,
 			"--gpus-per-socket option requires --sockets-per-node specification\n"+invalidGRES))
 	}

@@ -6,6 +6,7 @@ package value
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -31,6 +32,14 @@ func CountOrZero(s string) (int32, error) {
 		return 0, ErrInvalid
 	}
 	return int32(n), nil
+}
+
+// TooLarge reports whether s is a number above the largest count. The number is at most the
+// largest int64, as strtol returns it.
+func TooLarge(s string) (n int64, large bool) {
+	n, err := strconv.ParseInt(strings.TrimLeft(s, " \t\n\v\f\r"), 10, 64)
+	isNumber := err == nil || errors.Is(err, strconv.ErrRange)
+	return n, isNumber && n > math.MaxInt32
 }
 
 // integer parses the whole of s like strtol in base ten.

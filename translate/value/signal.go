@@ -38,8 +38,8 @@ func SignalNames() []string {
 // SignalNumber parses a signal's name, with or without SIG and in either case, or its
 // number.
 func SignalNumber(s string) (int32, error) {
-	if digits(s) {
-		n, err := strconv.ParseInt(s, 10, 32)
+	if unsigned := strings.TrimPrefix(s, "+"); digits(unsigned) {
+		n, err := strconv.ParseInt(unsigned, 10, 32)
 		if err != nil || n < 1 || n > 65535 {
 			return 0, ErrInvalid
 		}

@@ -38,6 +38,7 @@ func (a *Admission) check(
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
 		func() error { return a.checkFields(&b.Spec.Job, caller) },
 		func() error { return a.checkReservation(&b.Spec.Job, user, parts) },
+		func() error { return a.checkReservationStart(b) },
 		func() error { return checkPayload(b) },
 		func() error { return checkPaths(&b.Spec.Job, parts) },
 		func() error { return checkImage(&b.Spec.Job, parts) },
@@ -62,7 +63,8 @@ func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 }
 
 func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
-	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" { // Slurm checks this when the job could start
+	// Slurm checks this when the job could start.
+	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" && !requestsForecast(b) {
 		return refuse(refusal.InvalidNodeCount)
 	}
 	if a.Checker == nil {
@@ -207,6 +209,19 @@ func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v
 		return refuse(refusal.InvalidReservation)
 	case !reserve.MayUse(&r.Spec, user, j.Account):
 		return refuse(refusal.ReservationAccess)
+	}
+	return nil
+}
+
+// checkReservationStart refuses to forecast the start of a job in a reservation that has not
+// begun, as Slurm's --test-only does.
+func (a *Admission) checkReservationStart(b *v1alpha1.BatchJob) error {
+	if !requestsForecast(b) || b.Spec.Job.Reservation == "" {
+		return nil
+	}
+	begin := max(a.Now().Unix(), b.Spec.Job.Time.Begin)
+	if r := a.Directory.Reservation(b.Spec.Job.Reservation); r != nil && r.Spec.StartTime.Unix() > begin {
+		return refuse(refusal.InvalidTime)
 	}
 	return nil
 }

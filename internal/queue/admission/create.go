@@ -70,6 +70,10 @@ func (a *Admission) create(
 		return nil, err
 	}
 	p := &patch{}
+	if requestsForecast(b) && !isDryRun(r) { // a submission has none
+		delete(b.Annotations, wire.AnnotationForecast)
+		p.remove("/metadata/annotations/" + escape(wire.AnnotationForecast))
+	}
 	if err := a.prepare(b, user, caller, p); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,6 +178,44 @@ func TestForecastOfADryRun(t *testing.T) {
 		b.Annotations = map[string]string{wire.AnnotationForecast: ""}
 	}), true); refused == nil || f.calls != 3 {
 		t.Error("a forecast for a caller who may not submit")
+	}
+}
+
+// TestDryRunsForAForecast: as in Slurm, --test-only refuses a job in a reservation that has
+// not begun, and accepts -N0. A submission is not checked as a dry run because it has the
+// annotation of one.
+func TestDryRunsForAForecast(t *testing.T) {
+	h := newHarness(t)
+	fake.Feed(h.Cluster, &v1alpha1.Reservation{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ReservationObject("later")},
+		Spec: v1alpha1.ReservationSpec{
+			StartTime: metav1.NewTime(now.Add(time.Hour)), Duration: 60, Users: []string{"anna"},
+		},
+	})
+	refusalOf := func(dry bool, change func(*job.Job)) string {
+		_, refused := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) {
+			b.Annotations = map[string]string{wire.AnnotationForecast: ""}
+			change(&b.Spec.Job)
+		}), dry)
+		if refused == nil {
+			return ""
+		}
+		return refused.Message
+	}
+	reserved := func(j *job.Job) { j.Reservation = "later" }
+	inIt := func(j *job.Job) { j.Reservation, j.Time.Begin = "later", now.Unix()+3600 }
+	noNodes := func(j *job.Job) { j.Options = map[string]string{"nodes": "0"} }
+	for i, c := range []struct {
+		dry    bool
+		change func(*job.Job)
+		want   string
+	}{
+		{true, reserved, string(refusal.InvalidTime)}, {false, reserved, ""}, {true, inIt, ""},
+		{true, noNodes, ""}, {false, noNodes, string(refusal.InvalidNodeCount)},
+	} {
+		if got := refusalOf(c.dry, c.change); got != c.want {
+			t.Errorf("%d: %q, want %q", i, got, c.want)
+		}
 	}
 }
 

@@ -8,10 +8,16 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
+// requestsForecast reports whether a dry run asks when the job would start (--test-only).
+func requestsForecast(b *v1alpha1.BatchJob) bool {
+	_, requested := b.Annotations[wire.AnnotationForecast]
+	return requested
+}
+
 // forecast adds to the response of a dry run when the job would start, if the request
 // asks for that. Without a forecast the job is accepted all the same.
 func (a *Admission) forecast(ctx context.Context, b *v1alpha1.BatchJob, p *patch) {
-	if _, requested := b.Annotations[wire.AnnotationForecast]; !requested || a.Forecast == nil {
+	if !requestsForecast(b) || a.Forecast == nil {
 		return
 	}
 	f, ok := a.Forecast.Forecast(ctx, b)

@@ -170,10 +170,10 @@ func setPriority(c *jobChange, v string) error {
 		return invalidValue("Priority", v)
 	case n == 0:
 		hold(j, c.Operator)
-	case n > c.Priority && !c.Operator:
-		return refusal.AccessDenied
 	case j.Hold != "":
 		return refusal.JobHeld
+	case n > c.Priority && !c.Operator:
+		return refusal.AccessDenied
 	case c.Operator:
 		j.Priority = &n
 	default:

@@ -403,6 +403,11 @@ func TestHeldAndRelative(t *testing.T) {
 	if _, err := change.Job(held, map[string]string{"Priority": "5"}, environment(true)); !errors.Is(err, refusal.JobHeld) {
 		t.Errorf("the priority of a held job: %v", err)
 	}
+	owner := environment(false)
+	owner.Priority = 0
+	if _, err := change.Job(held, map[string]string{"Priority": "5"}, owner); !errors.Is(err, refusal.JobHeld) {
+		t.Errorf("the priority of a held job, by its user: %v", err)
+	}
 	if b, err := change.Job(held, map[string]string{"Priority": "0"}, environment(true)); err != nil || b.Spec.Job.Hold != "admin" {
 		t.Errorf("held by an operator: %v", err)
 	}

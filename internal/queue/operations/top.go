@@ -41,7 +41,10 @@ func (s *Service) rank(
 	chosen := map[int64]bool{}
 	for i := range targets {
 		t := &targets[i]
-		if t.row == nil {
+		switch {
+		case t.row == nil && !c.Operator: // who may not do it does not learn which jobs there are
+			return nil, nil, refusal.AccessDenied
+		case t.row == nil:
 			return nil, nil, cmp.Or(t.err, error(refusal.InvalidJobID))
 		}
 		b, err := s.Job(c, t.row, status.OpTop)

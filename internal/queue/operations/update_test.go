@@ -50,6 +50,7 @@ func TestAttackersOfOperations(t *testing.T) {
 		{status.Operation{Verb: status.OpRequeueHold, Jobs: []string{"2"}}, "Access/permission denied"},
 		{status.Operation{Verb: status.OpNotify, Jobs: []string{"2"}, Message: "boo"}, "Invalid user id"},
 		{status.Operation{Verb: status.OpTop, Jobs: []string{"3"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpTop, Jobs: []string{"999999"}}, "Access/permission denied"},
 		{status.Operation{Verb: status.OpUpdate, Entity: "node", Targets: []string{"n1"}, Set: set("State", "DOWN")},
 			"Invalid user id"},
 		{status.Operation{Verb: status.OpUpdate, Entity: "partition", Targets: []string{"main"}, Set: set("State", "DOWN")}, "Invalid user id"},

@@ -103,6 +103,29 @@ func cases() []vector {
 	} {
 		call("shape", args...)
 	}
+	for _, args := range [][]string{
+		{"-c4294967296"}, {"-n99999999999999999999"}, {"-B2147483648"}, {"-B1:99999999999999999999"},
+		{"--switches=99999999999999999999"}, {"--mincpus=4294967295"}, {"--ntasks-per-core=2147483648"},
+		{"--thread-spec=99999999999999999999"}, {"-S2147483648"}, {"--sockets-per-node=2147483648"},
+		{"--ntasks-per-gpu=2147483648"}, {"--cpus-per-gpu=2147483648"}, {"--ntasks-per-node=2147483647"},
+		{"-S1", "--mem-per-gpu=100"}, {"--thread-spec=1", "--gpus-per-socket=1"}, {"--mem=x", "-S1"},
+		{"-S1", "--mem=x"}, {"-S1", "--mem=1", "--mem-per-cpu=1"}, {"-S1", "--hint=x"}, {"-S1", "-d", "afterok:x"},
+		{"--gpus-per-socket=0"}, {"--gpus-per-socket=1", "--ntasks-per-gpu=1"},
+		{"--gpus-per-socket=0", "--ntasks-per-tres=1"}, {"--gpus-per-task=1", "--ntasks-per-tres=1"},
+		{"-d", "afterok:x", "--gpus-per-socket=1"}, {"--signal=+5"}, {"--signal=+5@60"}, {"--chdir="},
+		{"--begin=-J"}, {"--begin=--ntasks=2"}, {"--begin=-"}, {"--begin=--"}, {"--begin=4294967295"},
+		{"--begin=22030-01-01"}, {"--begin=2030-01--01"}, {"--begin=12345x"}, {"--begin=12x"}, {"--begin= now"},
+		{"--begin=-now"}, {"--begin=now-"}, {"--begin=nowx"}, {"--begin=1"}, {"--begin=12"}, {"--begin=123"},
+		{"--begin=1234x"}, {"--begin=tomorow"}, {"--begin=10:00x"}, {"--begin=1:1"}, {"--begin=1/"},
+		{"--begin=13/1/30"}, {"--begin=2030-01-01x"}, {"--begin=2030-01-01T"}, {"--begin=T"}, {"--begin=0x10"},
+		{"--array=%1"}, {"--array=[1-3"}, {"--array=1-3]"}, {"--array=,"}, {"--array=1%1%2"}, {"--array=%"},
+		{"-G", "--chdir=/tmp"}, {"-G", "a=b"}, {"-G", "tesla=x"}, {"--gres=gpu:a=b"}, {"--gpu-freq=medium,,high"},
+		{"--hint=compute_bound", "--sockets-per-node=4"}, {"--hint=compute_bound", "--threads-per-core=1"},
+		{"--hint=compute_bound", "-B1:1"}, {"--batch="}, {"--nodes=0", "-n2"},
+		{"--gpus-per-task=n1,"}, {"--cpus-per-gpu=3"}, {"--ntasks-per-socket=5"},
+	} {
+		call("edge", args...)
+	}
 	for _, c := range heterogeneous {
 		args := []string{"-H", "s.sh"}
 		if c.args != "" {
@@ -146,6 +169,10 @@ var heterogeneous = []struct{ args, script string }{
 	{"--mem=10 : --mem-per-cpu=20", ""}, {"-d singleton : -n2", ""},
 	{"-N1 --exclusive : -N2 -s", ""}, {"-p batch : -n2", ""}, {"--no-requeue : --requeue", ""}, {"-D /usr : -n2", ""},
 	{"-n1 : --nt=2", ""}, {"-n1 : --foo", ""},
+	{"", "#SBATCH packjob\n#SBATCH --foo\n"}, {"", "#SBATCH --foo\n#SBATCH packjob\n"},
+	{"", "#SBATCH packjob\n#SBATCH packjob\n#SBATCH --mem=x\n"}, {"", "#SBATCH packjob\n#SBATCH ED\n"},
+	{"", "#SBATCH packjob\n#SBATCH -J 'x\n"}, {"", "#SBATCH packjob\n#SBATCH --array=1-3\n"},
+	{"", "#SBATCH packjob\n#SBATCH --mem=1 --mem-per-cpu=1\n"}, {"", "#SBATCH packjob\n#SBATCH --mem-per-gpu=100\n"},
 	{"", "#SBATCH -n1 hetjob\n#SBATCH -n2\n"}, {"", "#SBATCH -n1\n#SBATCH hetjob --foo\n#SBATCH -n2\n"},
 	{"--gpus-per-node=1 --mem=0 : --mem=20", ""}, {"-C fast : -C slow", ""}, {"--qos=normal -A root : -n2", ""},
 }
