@@ -49,7 +49,7 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 		return nil, err
 	}
 	if err := complete(in, p); err != nil {
-		return nil, withCorrections(err, p)
+		return nil, withCorrections(err, p, true)
 	}
 	j := p.Job
 	wholeMemory(&j.Shape)

@@ -104,7 +104,7 @@ const oldSeparatorWarning = `Warning: the "packjob" component separator is being
 	`Please, use "hetjob" instead.`
 
 // afterWarning returns the error with the warning before it that Slurm prints when it comes
-// to the deprecated separator, thus before it knows the options of any component.
+// to the deprecated separator.
 func afterWarning(err error, in *Input) error {
 	e, ok := errors.AsType[*slurmerr.Error](err)
 	if ok && !in.wrapped && slices.Contains(in.script.warnings, oldSeparatorWarning) {
@@ -120,7 +120,10 @@ func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 	for i := range parts {
 		s, err := component(parts[i], p)
 		if err != nil {
-			return nil, afterWarning(err, &parts[i])
+			if i > 0 { // the separator is behind the options of the first component
+				err = afterWarning(err, &parts[i])
+			}
+			return nil, err
 		}
 		if s.Client.OnlyPrints() {
 			return s, nil

@@ -86,7 +86,7 @@ func (s *state) accountRow(name string) row {
 			r.limits = &a.Limits
 		}
 		r.values["Descr"], r.values["Org"] = a.Description, a.Organization
-		r.values["Coord Accounts"] = strings.Join(a.Coordinators, ",")
+		r.values["Coord Accounts"] = strings.Join(s.coordinators(name), ",")
 	}
 	r.values["Def QOS"] = s.effectiveDefaultQOS(name, "")
 	r.values["QOS"] = strings.Join(s.effectiveQOS(name, nil), ",")
@@ -101,12 +101,40 @@ func (s *state) associationRow(u *status.AcctUser, a *status.AcctAssociation) ro
 	return row{
 		values: map[string]string{
 			"Cluster": s.cluster, "Account": a.Account, "User": u.Name, "Partition": a.Partition,
-			"UID":      fmt.Sprint(u.UID),
+			"UID": fmt.Sprint(u.UID), "Coord Accounts": strings.Join(s.coordinated(u.Name), ","),
 			"Def Acct": u.DefaultAccount, "Admin": cmp.Or(u.AdminLevel, "None"), "Def WCKey": u.DefaultWCKey,
 			"QOS": strings.Join(s.effectiveQOS(a.Account, a.QOS), ","), "Def QOS": defaultQOS,
 		},
 		limits: s.effectiveLimits(a.Account, a.Limits),
 	}
+}
+
+// lineage returns the account and those above it, up to root.
+func (s *state) lineage(name string) []string {
+	out := []string{name}
+	for name != rootAccount && len(out) < 100 { // parents may form a cycle
+		name = s.parent(name)
+		out = append(out, name)
+	}
+	return out
+}
+
+// coordinators returns the users who coordinate the account or one above it.
+func (s *state) coordinators(account string) []string {
+	var out []string
+	for _, name := range s.lineage(account) {
+		if a := s.accounts[name]; a != nil {
+			out = append(out, a.Coordinators...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// coordinated returns the accounts that the user coordinates.
+func (s *state) coordinated(user string) []string {
+	return slices.DeleteFunc(sortedNames(s.accounts),
+		func(account string) bool { return !slices.Contains(s.coordinators(account), user) })
 }
 
 func listAccounts(s *state, l *listing) []row {

@@ -239,6 +239,22 @@ func TestCoordinators(t *testing.T) {
 	}
 }
 
+// TestCoordinatorsInLists: withcoord adds the coordinators of each account, those of accounts
+// above it included, and the accounts that each user coordinates.
+func TestCoordinatorsInLists(t *testing.T) {
+	d := newDatabase()
+	d.state.Accounts[1].Coordinators = []string{"anna"}
+	d.state.Accounts = append(d.state.Accounts, status.AcctAccount{Name: "sub", Parent: d.state.Accounts[1].Name})
+	for command, want := range map[string]string{
+		"-nP show account sub withcoord":            "sub|||anna\n",
+		"-nP show user anna withcoord format=u,coo": "anna|physics,science,sub\n",
+	} {
+		if got := editWith(t, d, command); got.out != want {
+			t.Errorf("%s: %q, want %q", command, got.out, want)
+		}
+	}
+}
+
 func TestQOS(t *testing.T) {
 	d := newDatabase()
 	got := editWith(t, d, "add qos low priority=10 flags=DenyOnLimit,NoDecay preempt=high gracetime=00:05:00 usagefactor=0.5 maxwall=2:00:00")

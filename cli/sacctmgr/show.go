@@ -120,7 +120,7 @@ func (o *Options) show(ctx context.Context, words []string) error {
 // listing has the arguments after the name of a list.
 type listing struct {
 	format                                string // "": the usual columns
-	withAssoc, tree                       bool
+	withAssoc, withCoordinators, tree     bool
 	users, accounts, names, qos           []string
 	partitions, clusters, parents, wckeys []string
 	descriptions, organizations           []string
@@ -158,7 +158,10 @@ var listingWords = keyvalue.Table[*listing]{
 		Name: "WithAssoc", Least: 5, Form: keyvalue.Word,
 		Set: enableListing(func(l *listing) *bool { return &l.withAssoc }),
 	},
-	{Name: "WithCoordinator", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{
+		Name: "WithCoordinator", Least: 5, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.withCoordinators }),
+	},
 	{Name: "Tree", Least: 4, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.tree })},
 	{Name: "WOLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
 	{Name: "WOPInfo", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
@@ -204,6 +207,9 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 		}
 	}
 	names := cmp.Or(l.format, t.columns)
+	if l.withCoordinators && l.format == "" && (t == accountTable || t == userTable) {
+		names += ",Coordinators"
+	}
 	if l.withAssoc && l.format == "" {
 		names += t.assocColumns
 	}

@@ -26,11 +26,11 @@ var shown = []struct {
 	least, most int
 	show        func(ctx context.Context, o *Options, c Cluster, ids []string) error
 }{
-	{"jobs", 1, 1, showJob}, {"jobid", 1, 1, showJob}, {"steps", 1, 1, showStep}, {"nodes", 1, 1, showNode},
-	{"partitions", 1, 1, showPartition}, {"partitionname", 1, 1, showPartition},
+	{"jobs", 1, 1, showJob}, {"jobid", 1, 1, showJob}, {"steps", 2, 1, showStep}, {"nodes", 1, 1, showNode},
+	{"partitions", 2, 1, showPartition}, {"partitionname", 2, 1, showPartition},
 	{"reservations", 1, 1, showReservation}, {"reservationname", 1, 1, showReservation},
 	{"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
-	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases}, {"topology", 1, 1, showTopology},
+	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 1, 1, showAliases}, {"topology", 1, 1, showTopology},
 }
 
 // quietly are entities without any objects, as in a Slurm without them; said is what is
@@ -39,15 +39,11 @@ var quietly = []struct {
 	name, said string
 	least      int
 }{
-	{
-		"burstbuffer",
-		"",
-		5,
-	},
+	{"burstbuffer", "", 2},
 	{"bbstat", "", 2},
 	{"dwstat", "", 2},
-	{"federation", "", 3},
-	{"frontend", "No nodes in the system\n", 3},
+	{"federation", "", 1},
+	{"frontend", "No nodes in the system\n", 2},
 	{"daemons", "\n", 1},
 }
 
@@ -345,6 +341,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		return plain("unable to parse node list %s", printable.Escape(first(ids)))
 	}
 	s := o.settings(0)
+	s.GRESNames = format.GRESNames(list.Items)
 	out := o.recordsLine(s, len(list.Items), false)
 	for i := range list.Items {
 		if len(ids) == 0 || slices.Contains(wanted, list.Items[i].Name) {

@@ -16,8 +16,12 @@ import (
 const sortLetters = "iaAcfFjJNpPqQrtTuyY"
 
 // sorted sorts items by the value of -S: letters of columns, each in descending order if
-// a - comes before it. Equal jobs remain in the order of their ids.
+// a - comes before it. Equal jobs remain in the order of their ids. As in Slurm, the value is
+// read only if there are jobs.
 func sorted(items []status.Priority, spec string, s *format.Settings) error {
+	if len(items) == 0 {
+		return nil
+	}
 	slices.SortStableFunc(items, func(a, b status.Priority) int { return cmp.Compare(a.ID, b.ID) })
 	keys := strings.FieldsFunc(spec, func(r rune) bool { return r == ',' })
 	for _, key := range slices.Backward(keys) {

@@ -26,6 +26,8 @@ type Settings struct {
 	ArrayLen *int
 	// Layout is the layout of times for time.Format; empty: 2006-01-02T15:04:05.
 	Layout string
+	// GRESNames are the names of the cluster's generic resources, for scontrol -d show node.
+	GRESNames []string
 }
 
 // Column is one kind of value that a row of type R can show.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	r.line(pair("Gres", orNull(n.GRES)))
 	if s.Details {
 		r.line("GresDrain=N/A")
-		r.line(pair("GresUsed", orNull(usedGRES(n))))
+		r.line(pair("GresUsed", orNull(usedGRES(n, s.GRESNames))))
 	}
 	address := []string{pair("NodeAddr", orNull(n.Address)), pair("NodeHostName", cmp.Or(n.Host, n.Name))}
 	if n.Port != 0 {
@@ -101,13 +102,33 @@ func tres(cpus, mib int64) string {
 	return "cpu=" + itoa(cpus) + ",mem=" + itoa(mib) + "M,billing=" + itoa(cpus)
 }
 
+// GRESNames returns the names of the generic resources that any of the nodes has, sorted.
+func GRESNames(nodes []status.Node) []string {
+	var names []string
+	for i := range nodes {
+		for item := range strings.SplitSeq(nodes[i].GRES, ",") {
+			if name, _, _ := strings.Cut(item, ":"); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // usedGRES returns the generic resources of a node that are in use, with a count of zero
-// for each if none is.
-func usedGRES(n *status.Node) string {
-	if n.GRESUsed != "" || n.GRES == "" {
+// for each if none is; a node without any has the cluster's.
+func usedGRES(n *status.Node, cluster []string) string {
+	var out []string
+	if n.GRESUsed != "" {
 		return n.GRESUsed
 	}
-	var out []string
+	if n.GRES == "" {
+		for _, name := range cluster {
+			out = append(out, Escape(name)+":0")
+		}
+		return strings.Join(out, ",")
+	}
 	for item := range strings.SplitSeq(n.GRES, ",") {
 		name := item
 		if i := strings.LastIndexByte(item, ':'); i > 0 {

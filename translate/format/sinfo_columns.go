@@ -317,7 +317,7 @@ func hardwareColumns() []NodeColumn {
 		}),
 		minimumColumn('Z', "Threads", "THREADS", func(n *status.Node) int64 { return int64(n.Threads) }),
 		minimumColumn(0, "AllocMem", "ALLOCMEM", func(n *status.Node) int64 { return n.MemAlloc }),
-		nodeColumn(0, "GresUsed", "GRES_USED", "gpu:0", usedGRES),
+		nodeColumn(0, "GresUsed", "GRES_USED", "gpu:0", func(n *status.Node) string { return usedGRES(n, nil) }),
 		nodeColumn(0, "StateComplete", "STATECOMPLETE", "n/a", func(n *status.Node) string {
 			return strings.ToLower(ScontrolNodeState(n))
 		}),

@@ -43,7 +43,7 @@ func TestUsedGRES(t *testing.T) {
 		{"gpu:tesla:2", "gpu:tesla:1(IDX:0)", "gpu:tesla:1(IDX:0)"},
 		{"", "", ""},
 	} {
-		if got := usedGRES(&status.Node{GRES: c.gres, GRESUsed: c.used}); got != c.want {
+		if got := usedGRES(&status.Node{GRES: c.gres, GRESUsed: c.used}, nil); got != c.want {
 			t.Errorf("%q %q: %q, want %q", c.gres, c.used, got, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -125,19 +126,15 @@ func (g *grammar) abbreviated(prefix string, eligible func(*Option) bool) (optio
 	return options, names
 }
 
-// tablePlaces are the names that are not at their alphabetical place in Slurm's table, with
-// the name that they follow.
-var tablePlaces = map[string]string{
-	"begin": "batch", "cluster-constraint": "bbf", "constraint": "contiguous", "usage": "version",
+// tableKeys are the keys of the names that are not at their alphabetical place in Slurm's
+// table.
+var tableKeys = map[string]string{
+	"bb": "bell+", "bbf": "bell+f", "cluster-constraint": "c", "constraint": "contiguous+", "cpu_bind": "cpu-bind+",
+	"threads": "t", "usage": "version+",
 }
 
 // sortKey orders names as Slurm's table does: alphabetically, with some exceptions.
-func sortKey(name string) string {
-	if before, ok := tablePlaces[name]; ok {
-		return before + "+"
-	}
-	return name
-}
+func sortKey(name string) string { return cmp.Or(tableKeys[name], name) }
 
 // names returns the long name and the aliases of o.
 func (o *Option) names() []string {

@@ -3,6 +3,7 @@ package option
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/job"
@@ -24,10 +25,6 @@ func checkGPUCounts(p *Parsed) error {
 			counts = append(counts, gpuCounts{job: d.Job, node: d.Node, socket: d.Socket, task: d.Task})
 		}
 	}
-	if len(counts) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
-		return p.refuseLater(badGPUs("gres_job_state_validate: --ntasks-per-tres needs either " +
-			"a GRES GPU specification or a node/ntask specification"))
-	}
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
 	for _, c := range counts {
 		if text := c.contradiction(s, p.Has("ntasks"), tasksImplied); text != "" {
@@ -35,6 +32,18 @@ func checkGPUCounts(p *Parsed) error {
 		}
 	}
 	return nil
+}
+
+// checkTasksPerGPU returns an error for a number of tasks per GPU that determines neither the
+// number of GPUs nor that of tasks.
+func checkTasksPerGPU(p *Parsed) error {
+	s := &p.Job.Shape
+	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || p.Has("ntasks") || p.Has("nodes") ||
+		slices.ContainsFunc(s.GRESDemands(), func(d job.GRESDemand) bool { return d.Name == "gpu" }) {
+		return nil
+	}
+	return p.refuseLater(badGPUs("gres_job_state_validate: --ntasks-per-tres needs either " +
+		"a GRES GPU specification or a node/ntask specification"))
 }
 
 func badGPUs(text string) error {

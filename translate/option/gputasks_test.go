@@ -16,20 +16,16 @@ func TestTasksOfGPUs(t *testing.T) {
 		tasks int32
 		gpus  int64
 	}{
-		"-G2 --ntasks-per-gpu=2":                                      {4, 2},
-		"--gres=gpu:tesla:1 --ntasks-per-gpu=3":                       {3, 1},
-		"-N2 --gpus-per-node=1 --ntasks-per-gpu=2":                    {4, 1},
-		"-n4 --ntasks-per-gpu=2":                                      {4, 2},
-		"-n5 --ntasks-per-gpu=2":                                      {5, 3},
-		"-n1 -G4 --ntasks-per-gpu=2":                                  {1, 4},
-		"--gpus-per-socket=1 --sockets-per-node=2 --ntasks-per-gpu=1": {2, 1},
+		"-G2 --ntasks-per-gpu=2":                   {4, 2},
+		"--gres=gpu:tesla:1 --ntasks-per-gpu=3":    {3, 1},
+		"-N2 --gpus-per-node=1 --ntasks-per-gpu=2": {4, 1},
+		"-n4 --ntasks-per-gpu=2":                   {4, 2},
+		"-n5 --ntasks-per-gpu=2":                   {5, 3},
+		"-n1 -G4 --ntasks-per-gpu=2":               {1, 4},
 
 		// Products beyond the largest number of tasks do not wrap.
 		"-G2147483647 --ntasks-per-gpu=2147483647":                         {job.MaxTasks, math.MaxInt32},
 		"-N1000000 --gpus-per-node=2147483647 --ntasks-per-gpu=2147483647": {job.MaxTasks, math.MaxInt32},
-		"-N2000000000 --gpus-per-socket=2147483647 --sockets-per-node=2147483647 --ntasks-per-gpu=2": {
-			job.MaxTasks, math.MaxInt32,
-		},
 	} {
 		p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
 		if err == nil {

@@ -65,7 +65,7 @@ func TestOrderOfPossibilities(t *testing.T) {
 		"--b": "'--batch' '--begin' '--bb' '--bbf'", "--clu": "'--cluster-constraint' '--cluster' '--clusters'",
 		"--con": "'--container' '--context' '--contiguous' '--constraint'",
 	} {
-		_, err := option.Parse(option.Sbatch, []string{abbreviation}, nil)
+		_, err := Parse(Sbatch, []string{abbreviation}, nil)
 		if err == nil || !strings.HasSuffix(err.Error(), "; possibilities: "+want) {
 			t.Errorf("%s: %v, want %s", abbreviation, err, want)
 		}

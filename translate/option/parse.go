@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -162,8 +163,8 @@ func notNumeric(format string, args ...any) error {
 // badNumber returns the error about a number that is not valid or is too large. what names
 // the number.
 func badNumber(v, what string) error {
-	if n, large := value.TooLarge(v); large {
-		return notNumeric("Numeric argument (%d) to big for %s.", n, what)
+	if value.TooLarge(v) {
+		return notNumeric("Numeric argument (%d) to big for %s.", int64(math.MaxInt64), what)
 	}
 	return notNumeric("Invalid numeric value %q for %s.", v, what)
 }

@@ -61,7 +61,7 @@ func jobOptions() []*Option {
 }
 
 func setArray(p *Parsed, v string, _ bool) error {
-	if v == "" {
+	if isEmptyList(v) {
 		p.Job.Array = nil
 		return nil
 	}

@@ -17,7 +17,7 @@ func nodeOptions() []*Option {
 			set:   text(func(p *Parsed) *string { return &p.Job.Placement.Constraint })},
 		{Name: "batch", Arg: RequiredArg, Meta: "FEATURES", In: Sbatch, Env: "BATCH", Group: GroupNodes,
 			Help: "features, among those of --constraint, that the node of the batch script must have",
-			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Batch })},
+			set:  setBatch},
 		{Name: "prefer", Arg: RequiredArg, Meta: "FEATURES", In: all, Group: GroupNodes,
 			Help: "features that the nodes should have",
 			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Prefer })},
@@ -130,6 +130,14 @@ func setDelayBoot(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
+func setBatch(p *Parsed, v string, _ bool) error {
+	if v == "" {
+		return p.refuseJob("Job --batch option is invalid or not a subset of --constraints")
+	}
+	p.Job.Placement.Batch = v
+	return nil
+}
+
 // setHint stores a hint, which checkHint checks.
 func setHint(p *Parsed, v string, _ bool) error {
 	hint := strings.ToLower(v)
@@ -154,6 +162,7 @@ func checkHint(p *Parsed) error {
 			return slurmerr.Newf(slurmerr.Refused, "unrecognized --hint argument %q, see --hint=help", word)
 		}
 	}
+	p.Job.Shape.SocketsPerNode, p.Job.Shape.CoresPerSocket = 0, 0 // the hint replaces them
 	return nil
 }
 

@@ -305,7 +305,7 @@ func setGPUFreq(p *Parsed, v string, _ bool) error {
 		case "low", "medium", "high", "highm1", "verbose":
 			continue
 		}
-		if _, err := value.Count(part); err != nil {
+		if v != "" && strings.Trim(part, "0123456789") != "" || v == "" {
 			return slurmerr.Newf(slurmerr.BadValue, "Invalid --gpu-freq argument: gpu:%s", v)
 		}
 	}

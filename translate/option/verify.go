@@ -17,8 +17,8 @@ import (
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{
 		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
-		checkArbitrary,
-		limitNodesToTasks, adaptToNodeList, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
+		checkArbitrary, limitNodesToTasks, adaptToNodeList,
+		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -178,7 +178,7 @@ func dropHint(p *Parsed) error {
 	if !p.Has("hint") || !specific {
 		return nil
 	}
-	if p.Command != Salloc {
+	if p.Command == Srun {
 		p.warn("Following options are mutually exclusive with --hint: " +
 			"--ntasks-per-core, --threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring --hint.")
 	}

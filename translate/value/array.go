@@ -1,6 +1,7 @@
 package value
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -14,18 +15,21 @@ const maxArrayIndex = 4000000
 // Array parses an array specification (-a): indexes, ranges FIRST-LAST and steps
 // FIRST-LAST:STEP separated by commas, and %N for the number of concurrent tasks. The
 // indexes of the result are ascending and unique; Spec is its canonical text. As in
-// Slurm the text may be in brackets, and a %N that is not positive is ignored.
+// Slurm either bracket around the text is optional, without an index there is the one with
+// number 0, and a %N that is not positive is ignored.
 func Array(s string) (*job.Array, error) {
 	body, limit, limited := strings.Cut(s, "%")
+	body = strings.TrimSuffix(strings.TrimPrefix(body, "["), "]")
+	if s != "" && strings.Trim(body, ",") == "" {
+		body = "0"
+	}
 	intervals, err := ArrayIntervals(body)
 	if err != nil {
 		return nil, err
 	}
 	a := &job.Array{}
 	if limited {
-		if n, err := Count(limit); err == nil {
-			a.Max = n
-		}
+		a.Max = int32(min(max(0, Leading(limit)), math.MaxInt32))
 	}
 	if a.Indexes, err = intervals.expand(); err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ package value
 
 import (
 	"errors"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -34,12 +33,11 @@ func CountOrZero(s string) (int32, error) {
 	return int32(n), nil
 }
 
-// TooLarge reports whether s is a number above the largest count. The number is at most the
-// largest int64, as strtol returns it.
-func TooLarge(s string) (n int64, large bool) {
+// TooLarge reports whether s is a number above the largest int64, which strtol returns
+// in its place.
+func TooLarge(s string) bool {
 	n, err := strconv.ParseInt(strings.TrimLeft(s, " \t\n\v\f\r"), 10, 64)
-	isNumber := err == nil || errors.Is(err, strconv.ErrRange)
-	return n, isNumber && n > math.MaxInt32
+	return errors.Is(err, strconv.ErrRange) && n > 0
 }
 
 // integer parses the whole of s like strtol in base ten.

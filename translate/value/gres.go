@@ -34,7 +34,14 @@ func GRES(s, per string) ([]job.GRES, error) {
 func GPUs(s, per string) ([]job.GRES, error) {
 	var out []job.GRES
 	for part := range strings.SplitSeq(s, ",") {
+		if part == "" { // as in Slurm, empty elements are ignored
+			continue
+		}
 		part = strings.TrimPrefix(part, "gpu:")
+		if strings.Contains(part, "=") { // as in Slurm, a part of the name of a type
+			out = append(out, job.GRES{Name: "gpu", Type: part, Count: 1, Per: per})
+			continue
+		}
 		g, err := typed("gpu", part, per)
 		if err != nil || part == "" {
 			return nil, ErrInvalid
@@ -47,7 +54,10 @@ func GPUs(s, per string) ([]job.GRES, error) {
 // typed parses [TYPE][:COUNT], [TYPE=COUNT] or [COUNT].
 func typed(name, rest, per string) (job.GRES, error) {
 	g := job.GRES{Name: name, Count: 1, Per: per}
-	kind, count, found := strings.Cut(strings.Replace(rest, "=", ":", 1), ":")
+	kind, count, found := strings.Cut(rest, "=")
+	if _, isNumber := factored(count); !isNumber { // a type may have an equals sign in its name
+		kind, count, found = strings.Cut(rest, ":")
+	}
 	if !found {
 		if n, ok := factored(kind); ok {
 			g.Count = n

@@ -34,7 +34,7 @@ func parseInstant(s string, now time.Time, past bool) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, ErrInvalid
 	}
-	r := &instantReader{text: strings.ToLower(s), now: now, past: past}
+	r := &instantReader{text: lowerASCII(s), capitals: strings.Contains(s, "T"), now: now, past: past}
 	if strings.HasPrefix(r.text, "uts") && digits(r.text[3:]) {
 		n, err := strconv.ParseInt(r.text[3:], 10, 64)
 		if err != nil {
@@ -50,9 +50,23 @@ func parseInstant(s string, now time.Time, past bool) (time.Time, error) {
 	return r.result()
 }
 
+// lowerASCII returns s with small letters, byte for byte.
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
 // instantReader parses the parts of a time.
 type instantReader struct {
-	text string
+	text string // in small letters
+	// capitals: a t of text is a capital one.
+	capitals bool
+
 	pos  int
 	now  time.Time
 	past bool
@@ -69,20 +83,29 @@ func (r *instantReader) rest() string { return r.text[r.pos:] }
 
 // item parses one part; it returns false if there is no valid part at pos.
 func (r *instantReader) item() bool {
-	rest := r.rest()
-	if strings.IndexByte(" \t\n-", rest[0]) >= 0 && r.pos > 0 || rest[0] == ' ' {
+	switch c := r.text[r.pos]; {
+	case strings.IndexByte(" \t\n-", c) >= 0, c == 't' && r.separatesTime():
 		r.pos++
 		return true
-	}
-	if rest[0] == 't' && r.pos > 0 && r.haveDate && !r.haveTime && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9' {
-		r.pos++
-		return r.timeOfDay()
-	}
-	if rest[0] >= '0' && rest[0] <= '9' {
+	case isDigit(c):
 		return r.numeric()
 	}
 	return r.word()
 }
+
+// separatesTime reports whether the t at pos stands between a date and a time of day. As in
+// Slurm, a capital one may stand anywhere.
+func (r *instantReader) separatesTime() bool {
+	rest := r.rest()
+	for _, word := range []string{"today", "tomorrow", "teatime"} {
+		if strings.HasPrefix(rest, word) {
+			return false
+		}
+	}
+	return r.capitals || r.haveDate && len(rest) > 1 && isDigit(rest[1])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // word parses a named day or time of day.
 func (r *instantReader) word() bool {
@@ -90,6 +113,10 @@ func (r *instantReader) word() bool {
 	y, m, d := r.now.Date()
 	switch {
 	case r.accept("now"):
+		if start := r.pos - len("now"); start > 0 { // Slurm counts what comes before it twice
+			r.pos = 2*start + len("now")
+			return false
+		}
 		return r.delta()
 	case r.accept("today"):
 		r.haveDate, r.date = true, [3]int{y, int(m), d}
@@ -127,8 +154,8 @@ var deltaUnits = []struct {
 
 // delta parses the text after "now": [+|-]COUNT[UNIT].
 func (r *instantReader) delta() bool {
-	start := r.pos
 	rest := strings.TrimLeft(r.rest(), " ")
+	start := len(r.text) - len(rest)
 	if rest == "" {
 		r.pos = len(r.text)
 		at := r.now
@@ -178,29 +205,14 @@ func (r *instantReader) delta() bool {
 // digits.
 func (r *instantReader) numeric() bool {
 	rest := r.rest()
-	end := 0
-	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-		end++
-	}
-	next := byte(0)
-	if end < len(rest) {
-		next = rest[end]
-	}
+	has := func(i int, c byte) bool { return i < len(rest) && rest[i] == c }
 	switch {
-	case next == ':':
+	case has(1, ':'), has(2, ':'):
 		return r.timeOfDay()
-	case end == 4 && next == '-':
+	case has(4, '-') && has(7, '-'):
 		return r.isoDate()
-	case next == '/' || next == '.':
-		return r.splitDate(next)
-	case end == 4 || end == 6:
-		return r.plainDate(end)
 	}
-	r.pos += min(end, len(rest)-1)
-	if end == len(rest) {
-		r.pos = -1
-	}
-	return false
+	return r.monthFirst()
 }
 
 // number parses one to width digits; ok is false if there are none.
@@ -221,7 +233,7 @@ func (r *instantReader) timeOfDay() bool {
 	}
 	minuteAt := r.pos
 	minute, ok := r.number(2)
-	if !ok || minute > 59 || r.pos-minuteAt != 2 {
+	if !ok || minute > 59 || r.pos-minuteAt != 2 || r.pos < len(r.text) && isDigit(r.text[r.pos]) {
 		r.pos = min(minuteAt+1, len(r.text))
 		if minute > 59 {
 			r.pos = minuteAt
@@ -250,16 +262,18 @@ func (r *instantReader) timeOfDay() bool {
 	return true
 }
 
+// isoDate parses YYYY-MM-DD, where the day may have one digit.
 func (r *instantReader) isoDate() bool {
 	start := r.pos
 	year, _ := r.number(4)
 	if !r.accept("-") {
+		r.pos = start
 		return false
 	}
 	monthAt := r.pos
 	month, _ := r.number(2)
 	if r.pos-monthAt != 2 || !r.accept("-") {
-		r.pos = start
+		r.pos = monthAt + 2
 		return false
 	}
 	if month > 12 || month < 1 {
@@ -267,46 +281,40 @@ func (r *instantReader) isoDate() bool {
 		return false
 	}
 	dayAt := r.pos
-	day, _ := r.number(2)
-	if r.pos-dayAt != 2 || !r.setDate(year, month, day) {
-		r.pos = start
+	day, ok := r.number(2)
+	if !ok || !r.setDate(year, month, day) {
+		r.pos = dayAt
 		return false
 	}
 	return true
 }
 
-func (r *instantReader) splitDate(sep byte) bool {
-	start := r.pos
-	month, ok1 := r.number(2)
-	sepOK := r.accept(string(sep))
-	day, ok2 := r.number(2)
-	year := 0
-	dated := r.accept(string(sep))
-	if dated {
-		var ok bool
-		if year, ok = r.number(2); !ok {
-			r.pos = start
-			return false
-		}
-		year += 2000
-	}
-	if !ok1 || !ok2 || !sepOK || !r.monthDay(year, month, day, dated) {
-		r.pos = start
-		return false
-	}
-	return true
-}
-
-func (r *instantReader) plainDate(length int) bool {
+// monthFirst parses MMDD[YY], or MM/DD[/[YY]] with slashes or dots. Month and day may have
+// one digit.
+func (r *instantReader) monthFirst() bool {
 	start := r.pos
 	month, _ := r.number(2)
-	day, _ := r.number(2)
-	year := 0
-	if length == 6 {
-		year, _ = r.number(2)
+	if month < 1 || month > 12 {
+		if r.pos = start; month == 0 {
+			r.pos-- // as Slurm reports it
+		}
+		return false
+	}
+	separated := r.accept("/") || r.accept(".")
+	dayAt := r.pos
+	day, ok := r.number(2)
+	if !ok || day < 1 || day > 31 {
+		r.pos = dayAt
+		return false
+	}
+	year, dated := 0, false
+	if !separated || r.accept("/") || r.accept(".") {
+		year, dated = r.number(2)
+	}
+	if dated {
 		year += 2000
 	}
-	if !r.monthDay(year, month, day, length == 6) {
+	if !r.monthDay(year, month, day, dated) {
 		r.pos = start
 		return false
 	}
@@ -336,7 +344,7 @@ func (r *instantReader) result() (time.Time, error) {
 		return *r.absolute, nil
 	}
 	if !r.haveDate && !r.haveTime {
-		return time.Time{}, &InstantError{-1}
+		return time.Time{}, ErrInvalid
 	}
 	at := func(year, month, day int) time.Time {
 		return time.Date(year, time.Month(month), day, r.clock[0], r.clock[1], r.clock[2], 0, r.now.Location())

@@ -49,14 +49,14 @@ func TestUnixSeconds(t *testing.T) {
 	}
 }
 
+// TestArrayIgnoresEmptyElements: as in Slurm, also missing brackets, and without an index there
+// is the one with number 0.
 func TestArrayIgnoresEmptyElements(t *testing.T) {
-	for text, want := range map[string]string{"1,,2": "1-2", ",1": "1", "1,": "1", "1-3,": "1-3"} {
+	for text, want := range map[string]string{"1,,2": "1-2", ",1": "1", "1,": "1", "1-3,": "1-3",
+		"%1": "0%1", ",%1": "0%1", "[]": "0", "[1-3": "1-3", "1-3]": "1-3", "[%1]": "0%1", "1%1%2": "1%1", "2%x": "2"} {
 		if a, err := Array(text); err != nil || a.Spec != want {
 			t.Errorf("%s: %+v, %v; want %s", text, a, err, want)
 		}
-	}
-	if _, err := Array(","); err == nil {
-		t.Error("an array without indexes was accepted")
 	}
 }
 

@@ -109,6 +109,18 @@ func (a *Admission) associations(user *v1alpha1.User, j *job.Job) iter.Seq[*v1al
 	}
 }
 
+// defaultLimit returns the time limit of a job that requests none, in minutes: where limits
+// are enforced, the MaxWall of its QOS or association, as in Slurm; 0: that of the partition
+// applies, as it is lower or the only one.
+func (a *Admission) defaultLimit(j *job.Job, user *v1alpha1.User, part *v1alpha1.Partition) int32 {
+	use := limits.RequestOf(j, user.Name, part.Name)
+	wall := a.Directory.Limits().DefaultWall(&use)
+	if own := cmp.Or(part.Spec.DefaultTime, part.Spec.MaxTime); own > 0 && own <= wall {
+		return 0
+	}
+	return wall
+}
+
 // maxAccountDepth ends the walk up accounts that are their own ancestors.
 const maxAccountDepth = 64
 

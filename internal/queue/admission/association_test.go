@@ -105,3 +105,25 @@ func TestEnforcementOfChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitOfAQOS: a job without a time limit gets the MaxWall of its QOS, unless the limit of
+// its partition is lower.
+func TestLimitOfAQOS(t *testing.T) {
+	h := newHarness(t)
+	fast := &v1alpha1.QOS{}
+	fast.Name, fast.Spec.Limits.MaxWall = "fast", 60
+	fake.Feed(h.Cluster, fast,
+		fake.Partition("debug", func(s *v1alpha1.PartitionSpec) { s.Default = true; s.SharedPaths = []string{"/home"} }),
+		fake.Partition("batch", func(s *v1alpha1.PartitionSpec) { s.MaxTime, s.SharedPaths = 30, []string{"/home"} }))
+	for _, c := range []struct {
+		partition, qos string
+		limit, want    int32
+	}{{"debug", "fast", 0, 60}, {"batch", "fast", 0, 0}, {"debug", "fast", 20, 20}, {"debug", "", 0, 0}} {
+		b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.QOS, b.Spec.Job.Time.Limit = []string{c.partition}, c.qos, c.limit
+		}))
+		if got := b.Spec.Job.Time.Limit; got != c.want {
+			t.Errorf("%+v: a limit of %d minutes", c, got)
+		}
+	}
+}

@@ -63,8 +63,9 @@ func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 }
 
 func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
-	// Slurm checks this when the job could start.
-	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" && !requestsForecast(b) {
+	// Slurm checks this when the job could start, so not in sbatch --test-only.
+	asksForBatch := requestsForecast(b) && len(b.Spec.Script) > 0
+	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" && !asksForBatch {
 		return refuse(refusal.InvalidNodeCount)
 	}
 	if a.Checker == nil {

@@ -234,6 +234,9 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		return err
 	}
 	b.Spec.Partition = parts[0].Name
+	if !caller.Trusted && j.Time.Limit == 0 {
+		j.Time.Limit = a.defaultLimit(j, user, parts[0])
+	}
 	if !caller.Trusted { // a task split off was checked with its array
 		if err := a.check(b, user, caller, parts, caller.Operator); err != nil {
 			return err
@@ -282,6 +285,9 @@ func patchJob(before, after *job.Job, p *patch) {
 	text("qos", before.QOS, after.QOS)
 	text("hold", before.Hold, after.Hold)
 	text("adminComment", before.AdminComment, after.AdminComment)
+	if before.Time.Limit != after.Time.Limit {
+		p.set("/spec/job/time", after.Time)
+	}
 	if before.Priority != nil && after.Priority == nil {
 		p.remove("/spec/job/priority")
 	}

@@ -34,7 +34,7 @@ func TestAttackersOfOperations(t *testing.T) {
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: set("Comment", "x")}, "Invalid user id"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: set("Priority", "0")}, "Invalid user id"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Priority", "4000000000")},
-			"Access/permission denied"},
+			"Job is in held state, pending scheduler release"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Nice", "-100")},
 			"Access/permission denied"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("AdminComment", "x")},

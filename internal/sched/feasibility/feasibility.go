@@ -194,6 +194,9 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	if len(s.Nodes) == 0 {
 		return nil // the cluster may get nodes later
 	}
+	if !hasGeometry(s, &j.Shape, p) {
+		return ErrNodeConfig
+	}
 	empty := backfill.Snapshot{Now: s.Now, Nodes: s.Nodes}
 	if empty.NeverRunnable(&request) != backfill.ReasonBadConstraints {
 		return nil
@@ -202,6 +205,16 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 		return ErrNodeCPUs
 	}
 	return exceededOnEachNode(s, &j.Shape, p)
+}
+
+// hasGeometry reports whether a node of the partition has as many CPUs as the job requests
+// per GPU, and sockets with as many CPUs as it requests tasks per socket. Slurm checks them
+// also for a job without GPUs and with fewer tasks.
+func hasGeometry(s *snapshot.Snapshot, shape *job.Shape, p *snapshot.Partition) bool {
+	return slices.ContainsFunc(p.Nodes.Members(), func(i int) bool {
+		n := &s.Nodes[i]
+		return int(shape.CPUsPerGPU) <= n.CPUs && int(shape.TasksPerSocket) <= n.CPUs/max(1, n.Sockets)
+	})
 }
 
 // exceededOnEachNode returns an error that names the request which no single node of

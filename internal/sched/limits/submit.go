@@ -66,6 +66,20 @@ func (c *Checker) Denied(u *Usage) bool {
 	return strict && k.exceedsAssociationLimit()
 }
 
+// DefaultWall returns the time limit in minutes of a submitted job that requests none: the
+// MaxWall that applies to it, or 0 if there is none.
+func (c *Checker) DefaultWall(u *Usage) int32 {
+	if !c.enforced {
+		return 0
+	}
+	for _, name := range c.qosOf(u) {
+		if q := c.qos[name]; q != nil && q.Spec.Limits.MaxWall > 0 {
+			return q.Spec.Limits.MaxWall
+		}
+	}
+	return max(0, nearestLimits(c.levels(u)).MaxWall)
+}
+
 func (c *check) exceedsQOSLimit(l *v1alpha1.Limits) bool {
 	return firstReason(
 		func() string { return c.maxPerJob(l.MaxTRES, "max", qosMax) },

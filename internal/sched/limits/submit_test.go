@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -36,6 +37,36 @@ func TestRequestOf(t *testing.T) {
 			if got := u.GRES[resource]; got != want {
 				t.Errorf("%s: %d of %s, want %d", name, got, resource, want)
 			}
+		}
+	}
+}
+
+// TestDefaultWall: the MaxWall of the QOS, or else of the association or an account above it,
+// is the time limit of a job that requests none, if limits are enforced.
+func TestDefaultWall(t *testing.T) {
+	fast, plain := &v1alpha1.QOS{}, &v1alpha1.QOS{}
+	fast.Name, fast.Spec.Limits.MaxWall, plain.Name = "fast", 60, "normal"
+	science, theory := &v1alpha1.Account{}, &v1alpha1.Account{}
+	science.Name, science.Spec.Limits.MaxWall, theory.Name, theory.Spec.Parent = "science", 90, "theory", "science"
+	anna := &v1alpha1.User{}
+	anna.Name = "anna"
+	anna.Spec.Associations = []v1alpha1.Association{{Account: "science", Limits: v1alpha1.Limits{MaxWall: 33}}}
+	in := limits.Input{
+		QOS: []*v1alpha1.QOS{fast, plain}, Accounts: []*v1alpha1.Account{science, theory},
+		Users: []*v1alpha1.User{anna},
+	}
+	for _, c := range []struct {
+		account, qos string
+		enforce      []string
+		want         int32
+	}{
+		{"science", "fast", nil, 60}, {"science", "normal", nil, 33}, {"theory", "normal", nil, 90},
+		{"", "normal", nil, 0}, {"science", "fast", []string{"associations"}, 0},
+	} {
+		in.Enforce = c.enforce
+		u := limits.Usage{User: "anna", Account: c.account, QOS: c.qos}
+		if got := limits.New(&in).DefaultWall(&u); got != c.want {
+			t.Errorf("%q with QOS %q, %q enforced: %d minutes, want %d", c.account, c.qos, c.enforce, got, c.want)
 		}
 	}
 }
