@@ -46,7 +46,7 @@ func (p *Parsed) VerifyStep() error {
 // finds itself comes before what the controller would find.
 func (p *Parsed) refused(step bool) error {
 	for _, r := range p.deferred {
-		if r.reason == "" && !(step && r.ofJob) {
+		if r.reason == "" && (!step || !r.ofJob) {
 			return r.err
 		}
 	}
