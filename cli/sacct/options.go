@@ -149,7 +149,7 @@ func (o *Options) lists(v *option.Values) (err error) {
 	o.reasons = v.All("reason")
 	for _, name := range o.reasons {
 		if !status.KnownReason(name) {
-			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job reason value '%s'", format.Escape(name))
+			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job reason value '%s'", printable.Escape(name))
 		}
 	}
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {

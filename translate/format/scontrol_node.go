@@ -125,7 +125,7 @@ func usedGRES(n *status.Node, cluster []string) string {
 	}
 	if n.GRES == "" {
 		for _, name := range cluster {
-			out = append(out, Escape(name)+":0")
+			out = append(out, printable.Escape(name)+":0")
 		}
 		return strings.Join(out, ",")
 	}
