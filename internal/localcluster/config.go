@@ -41,6 +41,10 @@ type Config struct {
 	// state directory.
 	Accounting string
 
+	// EtcdServers are the URLs of an etcd that somebody else runs; empty: the process of the
+	// cluster runs one.
+	EtcdServers []string
+
 	// Nodes of the cluster. Partitions and Cluster, if set, replace those of the
 	// cluster. Without partitions one named "main" is created if there is none.
 	Nodes      []Node

@@ -7,7 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/test/chaos/cluster"
 )
+
+func TestMain(m *testing.M) {
+	cluster.RunEtcdMember()
+	os.Exit(m.Run())
+}
 
 // TestChaos is the short form of make chaos: two users for 40 s, and a fault about every 5 s.
 // BERTH_TEST_SEED repeats a run.
@@ -29,7 +36,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	o := &options{bin: bin, seed: seed, duration: 40 * time.Second, pause: 5 * time.Second, nodes: 3, users: 2,
-		think: 500 * time.Millisecond, standby: true}
+		think: 500 * time.Millisecond, standby: true, etcd: -1}
 	plan, err := o.faults()
 	if err != nil {
 		t.Fatal(err)

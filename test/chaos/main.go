@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/berth-hpc/berth/test/chaos/cluster"
 	"github.com/berth-hpc/berth/test/chaos/faults"
 	"github.com/berth-hpc/berth/test/chaos/history"
 )
@@ -25,12 +26,13 @@ type options struct {
 	seed                    uint64
 	duration, pause, think  time.Duration
 	lease                   time.Duration
-	nodes, users            int
+	nodes, users, etcd      int
 	postgres, standby       bool
 	reader, keep, shrink    bool
 }
 
 func main() {
+	cluster.RunEtcdMember()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
@@ -48,6 +50,7 @@ func main() {
 	flag.IntVar(&o.nodes, "nodes", 4, "number of nodes")
 	flag.IntVar(&o.users, "users", 2, "number of users (as root)")
 	flag.BoolVar(&o.postgres, "postgres", false, "accounting in PostgreSQL (default: by the seed, if it is installed)")
+	flag.IntVar(&o.etcd, "etcd", -1, "`members` of an etcd of its own; 0: in the control plane's process (default: by the seed)")
 	flag.BoolVar(&o.standby, "standby", true, "a second scheduler waits to lead")
 	flag.BoolVar(&o.reader, "reader", false, "a process of its own answers queries (default: by the seed)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of the run")

@@ -33,7 +33,7 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 		return nil, err
 	}
 	log = &lines{to: log}
-	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
+	c, err := cluster.Start(ctx, cluster.Options{EtcdMembers: o.etcdMembers(), Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
 		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
 		Postgres: (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(), Log: log})
 	defer func() {
@@ -56,6 +56,17 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 		return nil, err
 	}
 	return o.observe(ctx, c, l, plan, log)
+}
+
+// etcdMembers returns the number of members of etcd: that of the flag, or by the seed.
+func (o *options) etcdMembers() int {
+	switch {
+	case o.etcd >= 0:
+		return o.etcd
+	case o.seed%5 == 2:
+		return 3
+	}
+	return 0
 }
 
 // observe runs load and faults on a cluster that is up, and collects the history.

@@ -24,6 +24,10 @@ type Config struct {
 	Dir string
 	PKI *pki.Store
 
+	// EtcdServers are the URLs of an etcd that somebody else runs; empty: it runs in this
+	// process.
+	EtcdServers []string
+
 	// API and Webhook are bound already; the control plane closes them.
 	API     net.Listener
 	Webhook net.Listener

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,13 +53,17 @@ func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
 	if err := c.writeAdmission(); err != nil {
 		return err
 	}
-	var err error
-	if p.etcd, err = startEtcd(ctx, c.Dir+"/etcd", log); err != nil {
-		return err
+	servers := strings.Join(c.EtcdServers, ",")
+	if servers == "" {
+		var err error
+		if p.etcd, err = startEtcd(ctx, c.Dir+"/etcd", log); err != nil {
+			return err
+		}
+		servers = p.etcd.url
 	}
 	p.conns = newConnections(c.API)
 	c.API = p.conns
-	run, err := c.newAPIServer(p.servers, p.etcd.url)
+	run, err := c.newAPIServer(p.servers, servers)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ type Options struct {
 	LoginPort  int
 	Isolated   bool
 
-	AccountingStorage string // "": a file in the state directory
+	AccountingStorage string   // "": a file in the state directory
+	EtcdServers       []string // URLs of Unix sockets; empty: etcd runs in the cluster's process
 
 	// Shaped is set if the command line has the number or the size of nodes. Otherwise
 	// those of the last start are used.
@@ -75,6 +76,8 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 		"jobs reach one another and the cluster only, not what this machine reaches (as root)")
 	fs.StringVar(&o.AccountingStorage, "accounting-storage", "",
 		"`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state directory)")
+	fs.StringArrayVar(&o.EtcdServers, "etcd-server", nil,
+		"use the etcd at this `URL` of a Unix socket, as unix:///run/etcd.sock (repeatable; default: one in the cluster's process)")
 	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal,
 		"internal, or external: somebody else runs the scheduler, with the flags in the state directory's scheduler.args; none: a Kubernetes without Berth")
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`directory` of the commands, as pods see it (default: where this program is)")
@@ -170,6 +173,8 @@ func (o *Options) check(euid int) error {
 	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal &&
 		o.Scheduler != SchedulerNone:
 		return fmt.Errorf("--scheduler: %q is neither internal nor external nor none", o.Scheduler)
+	case slices.ContainsFunc(o.EtcdServers, func(u string) bool { return !strings.HasPrefix(u, "unix:///") }):
+		return errors.New("--etcd-server: it must be the URL of a Unix socket, as unix:///run/etcd.sock")
 	case len(o.Users) > 0 && euid != 0:
 		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")
 	}

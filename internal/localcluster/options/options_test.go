@@ -23,6 +23,8 @@ func TestComplete(t *testing.T) {
 		{Options{Users: []string{"a"}}, 0, nil, "/var/lib/berth"},
 		{Options{GPUs: -1}, 0, nil, ""},
 		{Options{APIPort: 65536}, 0, nil, ""},
+		{Options{EtcdServers: []string{"http://127.0.0.1:2379"}}, 0, nil, ""},
+		{Options{EtcdServers: []string{"unix:///run/etcd.sock"}}, 0, nil, "/var/lib/berth"},
 	} {
 		err := c.o.Complete(c.euid, env(c.env), "/here", "/opt/bin/berth-local")
 		if (err != nil) != (c.state == "") || err == nil && c.o.StateDir != c.state {

@@ -43,7 +43,10 @@ type Options struct {
 	Reader   bool          // a process of its own answers queries
 	Lease    time.Duration // 0: the scheduler's default
 	Postgres bool          // accounting is in a PostgreSQL of its own
-	Log      io.Writer
+	// EtcdMembers is the number of members of an etcd outside of the control plane's
+	// process; 0: it is inside.
+	EtcdMembers int
+	Log         io.Writer
 }
 
 // User is somebody who submits jobs.
@@ -64,8 +67,9 @@ type Cluster struct {
 	UserProxy  Proxies       // one for each user: their commands use it; empty if not root
 	Schedulers []*Process
 	Readers    []*Process
-	Database   *Postgres // nil: SQLite
-	SmallDisk  bool      // the state directory can be filled
+	Database   *Postgres  // nil: SQLite
+	Etcd       []*Process // empty: etcd is in the process of the control plane
+	SmallDisk  bool       // the state directory can be filled
 
 	state string
 	front *switchboard
@@ -95,6 +99,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 			return c, err
 		}
 		c.undo = append(c.undo, c.Database.stop)
+	}
+	if err := c.startEtcd(); err != nil {
+		return c, err
 	}
 	if err := c.Up(ctx); err != nil {
 		return c, err
@@ -195,6 +202,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 			args = append(args, "--user", u.Name)
 		}
 	}
+	args = append(args, c.etcdFlags()...)
 	if c.Database != nil {
 		args = append(args, "--accounting-storage", c.Database.Address)
 	}

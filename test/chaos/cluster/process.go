@@ -24,6 +24,7 @@ type Process struct {
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
+	running bool
 	stopped bool
 	held    time.Time // it is not started again before
 	began   time.Time // when it was started last
@@ -40,6 +41,7 @@ func (p *Process) run() error {
 		defer close(p.done)
 		for {
 			_ = p.cmd.Wait() // only this goroutine replaces cmd
+			p.ended()
 			time.Sleep(restartDelay)
 			for p.isHeld() {
 				time.Sleep(10 * time.Millisecond)
@@ -50,6 +52,12 @@ func (p *Process) run() error {
 		}
 	}()
 	return nil
+}
+
+func (p *Process) ended() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = false
 }
 
 func (p *Process) isHeld() bool {
@@ -74,18 +82,20 @@ func (p *Process) start() error {
 	p.cmd = exec.Command(p.path, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.began = time.Now()
-	return p.cmd.Start()
+	err = p.cmd.Start()
+	p.running = err == nil
+	return err
 }
 
-// settled is how long a standby takes to follow the leader.
+// settled is how long a standby takes to follow the leader, and a member of etcd the others.
 const settled = 5 * time.Second
 
-// Settled reports whether the process has run for long enough to replace a leader.
+// Settled reports whether the process has run for long enough to replace one that fails.
 func (p *Process) Settled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	return now.After(p.held) && now.Sub(p.began) > settled
+	return p.running && now.After(p.held) && now.Sub(p.began) > settled
 }
 
 // identity is a part of the process' name in the lease.

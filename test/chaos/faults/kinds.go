@@ -23,6 +23,9 @@ var Kinds = []Kind{
 	{"reader", "SIGKILL of the process that answers queries", 2, hasReader, killReader},
 	{"pause", "SIGSTOP of the leader for longer than its lease, then SIGCONT", 3, nil, pauseLeader},
 	{"control-plane", "SIGKILL of API server, etcd, controllers and nodes; then berth up", 2, nil, killControlPlane},
+	{"etcd-member", "SIGKILL of one of several members of etcd", 4, etcdSettled, killEtcdMember},
+	{"etcd-pause", "SIGSTOP of one of several members of etcd, then SIGCONT", 3, etcdSettled, pauseEtcdMember},
+	{"etcd", "SIGKILL of all members of etcd; the API server's process stays", 2, etcdSettled, killEtcd},
 	{"upgrade", "a scheduler ends, and another version of it starts in its place", 3, hasPrevious, changeVersion},
 	{"agent", "SIGKILL of an agent", 4, nil, killAgent},
 	{"node", "a node is set DOWN, then resumed", 3, nil, nodeDown},
@@ -98,12 +101,24 @@ func whole(ctx context.Context, c *cluster.Cluster) error {
 
 // standbyReady waits until the standby follows the leader, if there is one.
 func standbyReady(c *cluster.Cluster) bool {
+	awaitSettled(c.Schedulers)
+	return true
+}
+
+// etcdSettled waits until all members of etcd are there, so that one can be lost; it is false
+// for a cluster without members.
+func etcdSettled(c *cluster.Cluster) bool {
+	awaitSettled(c.Etcd)
+	return len(c.Etcd) > 1
+}
+
+// awaitSettled waits until the processes have run for long enough, or not much longer.
+func awaitSettled(processes []*cluster.Process) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if !slices.ContainsFunc(c.Schedulers, func(p *cluster.Process) bool { return !p.Settled() }) {
-			break
+		if !slices.ContainsFunc(processes, func(p *cluster.Process) bool { return !p.Settled() }) {
+			return
 		}
 	}
-	return true
 }
 
 // killLeader kills the leader alone; "both" leaves no standby.
@@ -142,6 +157,38 @@ func killBoth(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 		}
 	}
 	return "", whole(ctx, c)
+}
+
+// killEtcdMember kills one member: the others, a majority, go on.
+func killEtcdMember(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p := c.Etcd[r.IntN(len(c.Etcd))]
+	if err := p.Kill(between(r, 0, 6*time.Second)); err != nil {
+		return p.Name, err
+	}
+	return p.Name, whole(ctx, c)
+}
+
+// pauseEtcdMember stops one member for longer than an election takes.
+func pauseEtcdMember(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	p := c.Etcd[r.IntN(len(c.Etcd))]
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return p.Name, err
+	}
+	time.Sleep(between(r, time.Second, 6*time.Second))
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		return p.Name, err
+	}
+	return p.Name, whole(ctx, c)
+}
+
+// killEtcd kills all members, which come back one after the other.
+func killEtcd(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	for _, p := range c.Etcd {
+		if err := p.Kill(between(r, 0, 4*time.Second)); err != nil {
+			return p.Name, err
+		}
+	}
+	return "all", whole(ctx, c)
 }
 
 func killReader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
