@@ -109,7 +109,7 @@ var heavy = map[string][]string{
 	"sigs.k8s.io/controller-runtime": {"internal/acct/server", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "test"},
 	"k8s.io/client-go/kubernetes":    {"internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "internal/processnode", "test"},
 	"k8s.io/client-go":               {"internal/kube", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "internal/processnode", "test", "cmd/scheduler", "cmd/berth-local"},
-	"go.etcd.io/etcd/server":         {"internal/localcluster"},
+	"go.etcd.io/etcd/server":         {"internal/localcluster", "test/chaos/cluster"},
 	"charm.land":                     {"tui"},
 	"github.com/charmbracelet":       {"tui"},
 	"modernc.org/sqlite":             {"internal/acct"},

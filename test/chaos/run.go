@@ -33,8 +33,8 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 		return nil, err
 	}
 	log = &lines{to: log}
-	c, err := cluster.Start(ctx, cluster.Options{EtcdMembers: o.etcdMembers(), Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
-		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
+	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
+		EtcdMembers: o.etcdMembers(), Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
 		Postgres: (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(), Log: log})
 	defer func() {
 		left := c.Stop()
