@@ -34,8 +34,9 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 	}
 	log = &lines{to: log}
 	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
-		EtcdMembers: o.etcdMembers(), Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
-		Postgres: (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(), Log: log})
+		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
+		Postgres:    (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(),
+		EtcdMembers: o.etcdMembers(), Log: log})
 	defer func() {
 		left := c.Stop()
 		if h != nil {

@@ -200,6 +200,11 @@ var cases = []struct {
 	{"dependencies hold", true, two(job(1, depends("after")), marks(ran(2, 0, 4, 5)))},
 	{"dependencies hold", false, two(job(1, depends("after")), marks(ran(2, 0, 4, 5)), done("cancel", 1, 1))},
 	{"dependencies hold", false, two(job(1, depends("afterany")), together, done("requeue", 1, 1))},
+	{"dependencies hold", false, two(job(1, depends("afterany")), marks(ran(1, 0, 2, 3), ran(2, 0, 4, 6), ran(1, 1, 5, 7)),
+		done("requeue", 1, 4.5))},
+	{"dependencies hold", true, two(job(1, depends("afterany")), marks(ran(1, 0, 2, 3), ran(2, 0, 4, 6), ran(1, 1, 5, 7)))},
+	{"dependencies hold", true, two(job(1, depends("afterany")), marks(ran(1, 0, 2, 5), ran(2, 0, 4, 6), ran(1, 1, 6, 7)),
+		done("requeue", 1, 5.5))},
 
 	{"dependencies hold", false, two(corresponding(4))},
 	{"dependencies hold", true, two(corresponding(2.5))},

@@ -75,13 +75,14 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 		}
 		for _, on := range append(slices.Clone(arrays[d.On]), d.On) {
 			for _, a := range attempts[on] {
-				if d.Kind != "after" && a.last.After(mine[0].first) {
+				if d.Kind != "after" && a.last.After(mine[0].first) && !h.requeuedAfter(a, on, d.On, mine[0].first) {
 					report("job %d (%s:%d) started at %v, and job %d ran until %v", s.ID, d.Kind, d.On,
 						stamp(mine[0].first), on, stamp(a.last))
 				}
 			}
 		}
-		if r := records[recordKey{d.On, -1}]; len(r) == 1 && IsFinal(r[0].State) {
+		if r := records[recordKey{d.On, -1}]; len(r) == 1 && IsFinal(r[0].State) &&
+			!h.requested("requeue", d.On, d.On, r[0].End) {
 			if d.Kind == "afterok" && r[0].State != "COMPLETED" || d.Kind == "afternotok" && r[0].State == "COMPLETED" {
 				report("job %d (%s:%d) ran, and job %d is %s", s.ID, d.Kind, d.On, d.On, r[0].State)
 			}
@@ -90,6 +91,12 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 			checkAfter(h, s, mine[0], report)
 		}
 	}
+}
+
+// requeuedAfter reports whether the attempt of a job, or of a task of the array, is one that a
+// user requested after the given time: whoever waited for the job may have started by then.
+func (h *History) requeuedAfter(a *run, id, array int64, at time.Time) bool {
+	return a.first.After(at) && a.Restart > 0 && h.requested("requeue", id, array, a.first)
 }
 
 // correlated checks aftercorr: each task waits for that of the other array with its number.
@@ -113,7 +120,7 @@ func (h *History) correlated(s *Submission, report func(string, ...any)) {
 			report("task %d of array %d (aftercorr:%d) ran, and that of the other array never did", number, s.ID, on)
 		}
 		for _, o := range others {
-			if o.last.After(mine[0].first) {
+			if o.last.After(mine[0].first) && !h.requeuedAfter(o, o.Job, on, mine[0].first) {
 				report("task %d of array %d started at %v, and that of array %d ran until %v", number, s.ID,
 					stamp(mine[0].first), on, stamp(o.last))
 			}
