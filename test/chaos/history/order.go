@@ -94,7 +94,7 @@ func dependenciesHold(h *History, report func(string, ...any)) {
 }
 
 // requeuedAfter reports whether the attempt of a job, or of a task of the array, is one that a
-// user requested after the given time: whoever waited for the job may have started by then.
+// user requested after the given time, when jobs that waited for it may have started.
 func (h *History) requeuedAfter(a *run, id, array int64, at time.Time) bool {
 	return a.first.After(at) && a.Restart > 0 && h.requested("requeue", id, array, a.first)
 }
