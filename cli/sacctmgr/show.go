@@ -31,6 +31,8 @@ type table struct {
 	hint    string // what Slurm adds to its refusal of an unknown condition; "": nothing
 	rows    func(*state, *listing) []row
 	columns string // without format=
+	// only are the headers of the columns that format= may name; nil: any.
+	only []string
 	// private is the error that users get who are not operators; "": everyone may list it.
 	private      string
 	assocColumns string // those that WithAssoc adds
@@ -44,7 +46,8 @@ var listables = []listable{
 	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns}},
 	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns}},
 	{name: "wckeys", least: 1, table: &table{
-		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege}},
+		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege,
+		only: []string{"Cluster", "ID", "Name", "User", "WCKey"}}},
 	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID"}},
 	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
 	{name: "events", least: 1, run: (*Options).showEvents},
@@ -213,7 +216,11 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 	if l.withAssoc && l.format == "" {
 		names += t.assocColumns
 	}
-	selected, err := selectColumns(columns, names)
+	from := columns
+	if t.only != nil {
+		from = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !slices.Contains(t.only, c.Name) })
+	}
+	selected, err := selectColumns(from, names)
 	if err != nil {
 		return o.explain(err)
 	}

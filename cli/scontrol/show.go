@@ -343,16 +343,19 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	s := o.settings(0)
 	s.GRESNames = format.GRESNames(list.Items)
 	out := o.recordsLine(s, len(list.Items), false)
-	for i := range list.Items {
-		if len(ids) == 0 || slices.Contains(wanted, list.Items[i].Name) {
+	if len(ids) == 0 {
+		for i := range list.Items {
 			out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
 		}
 	}
 	var missing []string
-	for _, name := range wanted {
-		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
+	for _, name := range wanted { // in the order in which they are named
+		i := slices.IndexFunc(list.Items, func(n status.Node) bool { return n.Name == name })
+		if i < 0 {
 			missing = append(missing, name)
+			continue
 		}
+		out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
 	}
 	if len(list.Items) == 0 && len(ids) == 0 {
 		out = append(out, "No nodes in the system\n"...)

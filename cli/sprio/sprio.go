@@ -88,8 +88,8 @@ func (o *Options) complete(v *option.Values) error {
 	o.clusters, o.order = v.List("cluster"), v.Get("sort")
 	o.filter = jobs.PriorityFilter{Users: v.List("user"), Partitions: v.List("partition")}
 	for _, id := range v.List("jobs") {
-		digits := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
-		if _, ok := jobs.ParseID(digits); !ok {
+		number, _, _ := strings.Cut(id, "+") // a component
+		if _, ok := jobs.ParseID(number); !ok {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(id))
 		}
 		o.filter.IDs = append(o.filter.IDs, id)

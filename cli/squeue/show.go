@@ -52,6 +52,10 @@ func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte, read
 	if !o.noHeader {
 		out = header(out)
 	}
+	if bad == 'b' { // as in Slurm, the message alone
+		fmt.Fprintln(o.p.Err, "squeue: Invalid sort specification: b")
+		return out, nil
+	}
 	if bad == 0 {
 		return out, nil
 	}

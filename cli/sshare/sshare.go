@@ -88,7 +88,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	at, chosen, bad := format.ParseFields(fields, text)
 	if bad != "" {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", strings.ToLower(bad))
 	}
 	c, err := o.connect()
 	if err != nil {

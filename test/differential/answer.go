@@ -73,6 +73,10 @@ func (p *pair) answer(s *side, c *call) answer {
 	return a
 }
 
+// revoked matches a line that Slurm's salloc prints or not, depending on whether the news of
+// the job's end comes before it ends itself.
+var revoked = regexp.MustCompile(`^salloc: Job allocation \S+ has been revoked`)
+
 // newJob matches the id in what sbatch prints.
 var newJob = regexp.MustCompile(`\d+`)
 
@@ -87,6 +91,9 @@ func (a *answer) add(n *normalizer, prefix string, o output) {
 		a.lines = append(a.lines, line{prefix + "out", l})
 	}
 	for _, l := range n.lines(o.err) {
+		if revoked.MatchString(l) {
+			continue
+		}
 		a.lines = append(a.lines, line{prefix + "err", l})
 	}
 }

@@ -27,7 +27,7 @@ func checkGPUCounts(p *Parsed) error {
 	}
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
 	for _, c := range counts {
-		if text := c.contradiction(s, p.Has("ntasks"), tasksImplied); text != "" {
+		if text := c.contradiction(s, s.Tasks > 0, tasksImplied); text != "" {
 			return p.refuseLater(badGPUs(text))
 		}
 	}
@@ -38,7 +38,7 @@ func checkGPUCounts(p *Parsed) error {
 // number of GPUs nor that of tasks.
 func checkTasksPerGPU(p *Parsed) error {
 	s := &p.Job.Shape
-	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || p.Has("ntasks") || p.Has("nodes") ||
+	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || s.Tasks > 0 || p.Has("nodes") ||
 		slices.ContainsFunc(s.GRESDemands(), func(d job.GRESDemand) bool { return d.Name == "gpu" }) {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -136,8 +137,14 @@ func (p *Parsed) apply(f occurrence) error {
 	if o.Arg == NoArg && p.from == FromEnv && switchedOff(f.value) {
 		return nil
 	}
+	// A later value replaces a wrong one.
+	p.deferred = slices.DeleteFunc(p.deferred, func(r refusal) bool { return r.option == o.Name })
+	known := len(p.deferred)
 	if err := o.store(p, f); err != nil {
 		return o.explain(f.value, err)
+	}
+	for i := range p.deferred[known:] {
+		p.deferred[known+i].option = o.Name
 	}
 	p.recordApplied(f)
 	_, again := p.Given[o.Name]

@@ -123,7 +123,8 @@ type refusal struct {
 	// reason, if not empty, is the reason that Slurm's controller would send; err is
 	// nil then.
 	reason string
-	ofJob  bool // VerifyStep ignores it
+	ofJob  bool   // VerifyStep ignores it
+	option string // whose value is refused; empty: several options contradict each other
 }
 
 // refuseLater records an error for Verify and returns nil.

@@ -147,13 +147,13 @@ func Exceeds(s *v1alpha1.PartitionSpec, params v1alpha1.ClusterSpec, j *job.Job)
 }
 
 // exceedsMemory reports whether requested is more than the partition's limit, or the
-// cluster's if the partition has none.
+// cluster's if the partition has none. As in Slurm, all the memory of a node (0) is more.
 func exceedsMemory(requested, part, cluster *int64) bool {
 	limit := part
 	if limit == nil {
 		limit = cluster
 	}
-	return requested != nil && limit != nil && *limit > 0 && *requested > *limit
+	return requested != nil && limit != nil && *limit > 0 && (*requested > *limit || *requested == 0)
 }
 
 // checkFields refuses values of single fields.

@@ -200,6 +200,8 @@ func TestRefusals(t *testing.T) {
 		"no nodes, held": {with(func(j *job.Job) { j.Options, j.Hold = map[string]string{"nodes": "0"}, "user" }), ""},
 		"memory": {with(func(j *job.Job) { j.Partitions, j.Shape.MemPerNode = []string{"batch"}, &mem }),
 			string(refusal.MemoryUnavailable)},
+		"all memory": {with(func(j *job.Job) { j.Partitions, j.Shape.MemPerNode = []string{"batch"}, new(int64) }),
+			string(refusal.MemoryUnavailable)},
 		"all of the partitions": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"debug", "batch"}, 31 }),
 			string(refusal.InvalidTimeLimit)},
 		"infeasible": {with(func(j *job.Job) { j.Placement.NodeList = []string{"n9"} }), "Invalid node name specified"},

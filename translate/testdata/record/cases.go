@@ -120,7 +120,9 @@ func cases() []vector {
 		{"-G", "--chdir=/tmp"}, {"-G", "a=b"}, {"-G", "tesla=x"}, {"--gres=gpu:a=b"}, {"--gpu-freq=medium,,high"},
 		{"--hint=compute_bound", "--sockets-per-node=4"}, {"--hint=compute_bound", "--threads-per-core=1"},
 		{"--hint=compute_bound", "-B1:1"}, {"--batch="}, {"--nodes=0", "-n2"},
-		{"--gpus-per-task=n1,"}, {"--cpus-per-gpu=3"}, {"--ntasks-per-socket=5"},
+		{"--gres=", "--gres=gpu:1"}, {"--gres=foo:1", "--gres=none"}, {"-a", "x", "-a", "1"}, {"-wn9", "-wn1"},
+		{"-d", "x", "-d", "singleton"}, {"-G", "x:y", "-G", "1"}, {"-B*:2", "--ntasks-per-gpu=2"},
+		{"-B1:4:1", "--gpus-per-task=2"}, {"--gpus-per-task=n1,"}, {"--cpus-per-gpu=3"}, {"--ntasks-per-socket=5"},
 	} {
 		call("edge", args...)
 	}
