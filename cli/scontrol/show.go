@@ -297,7 +297,7 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	number, _, _ = strings.Cut(number, "+")
 	if _, ok := jobs.ParseID(number); len(ids) > 0 && !ok {
 		if isStep && strings.HasPrefix(number, "0") {
-			return plain("Job step 0.Invalid not found")
+			return o.notFound("Job step", "0.Invalid")
 		}
 		f, id, invalid = jobs.StepFilter{}, "", true // Slurm lists all steps
 	}
@@ -307,14 +307,14 @@ func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	switch {
 	case len(list.Items) == 0 && invalid:
-		return plain("Job step 0.Invalid not found")
+		return o.notFound("Job step", "0.Invalid")
 	case len(list.Items) == 0 && id == "":
 		none := o.recordsLine(o.settings(list.Time), 0, false)
 		return o.p.Print(string(none) + "No job steps in the system\n")
 	case len(list.Items) == 0:
 		known, err := c.Jobs(ctx, jobs.Filter{IDs: []string{job}, States: jobs.AllStates, Fields: []string{"id"}})
 		if err != nil || len(known.Items) > 0 {
-			return plain("Job step %s not found", printable.Escape(id))
+			return o.notFound("Job step", id)
 		}
 		return plain("slurm_get_job_steps error: Invalid job id specified")
 	}

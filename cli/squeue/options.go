@@ -72,6 +72,10 @@ func (o *Options) completeDump(v *option.Values) error {
 // completeLayout sets the columns: the requested ones, or those of -l and --start.
 func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
+	if o.long || v.Has("start") { // they override the variables
+		letters, names = letters && v.Last("format") != "", names && v.Last("Format") != ""
+	}
+	names = names && !v.Has("start") // as in Slurm
 	if letters && names && !both(v) {
 		// An option overrides the variables, and SQUEUE_FORMAT is read first.
 		letters = v.Last("format", "Format") != "Format"

@@ -31,7 +31,7 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 	{Name: "reservation", Short: 'R', Arg: RequiredArg, Meta: "NAME", Help: "only jobs in this reservation"},
 	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Env: "SQUEUE_SORT", Help: "sort by columns: P,t,-p"},
 	{Name: "start", Help: "show the expected start times of pending jobs"},
-	{Name: "states", Short: 't', Aliases: []string{"state"}, Arg: RequiredArg, Meta: "STATES", Env: "SQUEUE_STATES",
+	{Name: "states", Short: 't', Arg: RequiredArg, Meta: "STATES", Env: "SQUEUE_STATES",
 		Help: "only jobs in these states, or \"all\""},
 	{Name: "steps", Short: 's', Aliases: []string{"step"}, Arg: OptionalArg, Meta: "IDS",
 		Help: "list job steps: 12.0, 12.batch"},

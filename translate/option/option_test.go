@@ -72,6 +72,17 @@ func TestOrderOfPossibilities(t *testing.T) {
 	}
 }
 
+// TestOptionsOfVariables: an option of the environment that has no effect is reported outside
+// of a job; in one, the user knows it since the submission.
+func TestOptionsOfVariables(t *testing.T) {
+	for env, want := range map[string]int{"SLURM_THREAD_SPEC=1": 1, "SLURM_THREAD_SPEC=1 SLURM_JOB_ID=7": 0} {
+		p, err := Parse(Srun, []string{"true"}, strings.Fields(env))
+		if err != nil || len(p.Warnings) != want {
+			t.Errorf("%s: %v, %v", env, p, err)
+		}
+	}
+}
+
 func TestParseSrun(t *testing.T) {
 	p, err := Parse(
 		Srun,

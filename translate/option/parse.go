@@ -151,7 +151,7 @@ func (p *Parsed) apply(f occurrence) error {
 	p.Given[o.Name] = Given{f.value, p.from}
 	// A job's environment holds variables that srun reads. The user got the
 	// warning about them when the job was submitted.
-	quiet := p.Command == Srun && p.from == FromEnv
+	quiet := p.Command == Srun && p.from == FromEnv && p.insideJob
 	if status == Warned && !again && !quiet {
 		p.Warnings = append(p.Warnings,
 			cmp.Or(o.Warning, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason)))

@@ -100,6 +100,9 @@ func hosts(stepError string, required bool, field func(*Parsed) *[]string) sette
 		if p.Preliminary || strings.Contains(v, "/") { // the path of a file
 			return nil
 		}
+		if v == "" && required && p.Command != Sbatch && p.from == FromCommandLine {
+			return p.refuseJob("Node count specification invalid")
+		}
 		expand := hostlist.Expand
 		if required {
 			expand = hostlist.ExpandLenient

@@ -208,12 +208,14 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 }
 
 // hasGeometry reports whether a node of the partition has as many CPUs as the job requests
-// per GPU, and sockets with as many CPUs as it requests tasks per socket. Slurm checks them
-// also for a job without GPUs and with fewer tasks.
+// per GPU, and sockets with as many CPUs as it requests tasks per socket or core. Slurm checks
+// them also for a job without GPUs and with fewer tasks.
 func hasGeometry(s *snapshot.Snapshot, shape *job.Shape, p *snapshot.Partition) bool {
 	return slices.ContainsFunc(p.Nodes.Members(), func(i int) bool {
 		n := &s.Nodes[i]
-		return int(shape.CPUsPerGPU) <= n.CPUs && int(shape.TasksPerSocket) <= n.CPUs/max(1, n.Sockets)
+		perSocket := n.CPUs / max(1, n.Sockets)
+		return int(shape.CPUsPerGPU) <= n.CPUs && int(shape.TasksPerSocket) <= perSocket &&
+			int(shape.TasksPerCore) <= perSocket
 	})
 }
 
