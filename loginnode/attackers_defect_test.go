@@ -114,9 +114,9 @@ func withDefects(t *testing.T, change ...func(*loginnode.Config)) (n *node, log 
 		if _, err := io.ReadFull(out, buf); err != nil || string(buf) != "alive\n" {
 			t.Errorf("the other session: %q, %v", buf, err)
 		}
-		if got := n.metric("berth_login_panics_total"); got != panics {
-			t.Errorf("%s panics are counted, want %s", got, panics)
-		}
+		eventually.Holds(t, panics+" panics are counted", func() bool {
+			return n.metric("berth_login_panics_total") == panics
+		})
 	}
 }
 

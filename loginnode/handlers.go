@@ -116,8 +116,8 @@ func (s *Server) authenticated(next channelHandler) glider.ChannelHandler {
 	return func(_ *glider.Server, sc *ssh.ServerConn, nc ssh.NewChannel, ctx glider.Context) {
 		defer func() {
 			if r := recover(); r != nil {
+				s.reportPanic(r)                                           // before the client knows
 				_ = nc.Reject(ssh.ConnectionFailed, "it cannot be served") // fails if it is accepted
-				s.reportPanic(r)
 			}
 		}()
 		if c := connOf(ctx); c != nil && c.bindIdentity(sc) && c.isAdmitted() {
