@@ -38,7 +38,8 @@ func GPUs(s, per string) ([]job.GRES, error) {
 			continue
 		}
 		part = strings.TrimPrefix(part, "gpu:")
-		if strings.Contains(part, "=") { // as in Slurm, a part of the name of a type
+		// As in Slurm, only a colon separates a count; an equals sign is a part of the type.
+		if strings.Contains(part, "=") && !strings.Contains(part, ":") {
 			out = append(out, job.GRES{Name: "gpu", Type: part, Count: 1, Per: per})
 			continue
 		}
@@ -67,7 +68,7 @@ func typed(name, rest, per string) (job.GRES, error) {
 		return g, nil
 	}
 	n, ok := factored(count)
-	if !ok || kind == "" {
+	if !ok || kind == "" || strings.Contains(kind, ":") {
 		return g, ErrInvalid
 	}
 	g.Type, g.Count = kind, n
@@ -99,7 +100,8 @@ func TRES(s, per string) (cpus int32, list []job.GRES, err error) {
 			}
 			continue
 		}
-		if !strings.HasPrefix(part, "gres/") && !strings.HasPrefix(part, "gres:") {
+		isGRES := strings.HasPrefix(part, "gres/") || strings.HasPrefix(part, "gres:")
+		if !isGRES || strings.Count(part, "=") > 1 {
 			return 0, nil, ErrInvalid
 		}
 		// GRES does not accept an equals sign right after the name.

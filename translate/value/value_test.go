@@ -96,6 +96,13 @@ func TestGRES(t *testing.T) {
 	if _, err := GRES("gpu:a:b", job.PerNode); err == nil {
 		t.Error("gpu:a:b is accepted")
 	}
+	for text, want := range map[string]string{"a=1:2": "gpu:a=1:2", "a=2": "gpu:a=2:1", "=:3": "gpu:=:3", "=": "gpu:=:1",
+		"=:": "", "a:b=2": "", ":=0": ""} { // as Slurm 22.05.8 reads them
+		got, err := GPUs(text, job.PerJob)
+		if FormatGRES(got) != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %s, %v, want %q", text, FormatGRES(got), err, want)
+		}
+	}
 	if got, err := GPUs("a100:2,v100:1", job.PerJob); err != nil || len(got) != 2 || got[1].Type != "v100" {
 		t.Errorf("%+v %v", got, err)
 	}
