@@ -205,7 +205,11 @@ func (b *sizeBench) submit(ctx context.Context, from, to int) error {
 // measure adds a row.
 func (b *sizeBench) measure(ctx context.Context, jobs int, each time.Duration, n int) error {
 	say("measuring with %d jobs", jobs)
-	cells := []string{strconv.Itoa(jobs), short(each)}
+	submission := "–" // none was made
+	if each > 0 {
+		submission = short(each)
+	}
+	cells := []string{strconv.Itoa(jobs), submission}
 	for _, call := range [][]string{
 		{"squeue", "-h"}, {"squeue", "-h", "-u", sizeUser(0)},
 		{"sbatch", "--hold", "-o", "/dev/null", "--wrap", "true"},
