@@ -134,7 +134,7 @@ type Topology struct {
 	// +kubebuilder:validation:Enum=tree;block;none
 	Type string `json:"type,omitempty"`
 	// NodeLabels are the keys of labels of the nodes whose values name the switches above a
-	// node, from the top of the tree to the leaf. A node needs not have all of them.
+	// node, from the top of the tree to the leaf. A node may lack some of them.
 	// Empty: topology.kubernetes.io/zone; network.topology.nvidia.com/ with datacenter, core,
 	// spine, block, leaf, accelerator; berth.hpc/topology (several switches: "spine1.leaf3").
 	//

@@ -2,10 +2,13 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -85,6 +88,20 @@ func etcdConfig(dir, client, peer string, log *zap.Logger) *embed.Config {
 	// none; the default of 5,000 is 50 MB of objects.
 	c.SnapshotCatchUpEntries = 100
 	return c
+}
+
+// findEtcd returns an error unless one of the members of etcd accepts connections. The API
+// server would report only that it has waited too long.
+func findEtcd(servers []string) error {
+	var failed error
+	for _, u := range servers {
+		c, err := net.DialTimeout("unix", strings.TrimPrefix(u, "unix://"), time.Second)
+		if err == nil {
+			return c.Close()
+		}
+		failed = errors.Join(failed, err)
+	}
+	return fmt.Errorf("no etcd accepts connections at --etcd-server: %w", failed)
 }
 
 func (e *etcd) stop() {

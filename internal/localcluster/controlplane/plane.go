@@ -54,12 +54,16 @@ func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
 		return err
 	}
 	servers := strings.Join(c.EtcdServers, ",")
+	var err error
 	if servers == "" {
-		var err error
-		if p.etcd, err = startEtcd(ctx, c.Dir+"/etcd", log); err != nil {
-			return err
+		if p.etcd, err = startEtcd(ctx, c.Dir+"/etcd", log); err == nil {
+			servers = p.etcd.url
 		}
-		servers = p.etcd.url
+	} else {
+		err = findEtcd(c.EtcdServers)
+	}
+	if err != nil {
+		return err
 	}
 	p.conns = newConnections(c.API)
 	c.API = p.conns

@@ -175,6 +175,8 @@ func (o *Options) check(euid int) error {
 		return fmt.Errorf("--scheduler: %q is neither internal nor external nor none", o.Scheduler)
 	case slices.ContainsFunc(o.EtcdServers, func(u string) bool { return !strings.HasPrefix(u, "unix:///") }):
 		return errors.New("--etcd-server: it must be the URL of a Unix socket, as unix:///run/etcd.sock")
+	case len(o.EtcdServers) > 0 && o.Fresh:
+		return errors.New("--fresh: the state in the etcd of --etcd-server would remain; wipe it there, and leave out --fresh")
 	case len(o.Users) > 0 && euid != 0:
 		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")
 	}

@@ -24,6 +24,7 @@ func TestComplete(t *testing.T) {
 		{Options{GPUs: -1}, 0, nil, ""},
 		{Options{APIPort: 65536}, 0, nil, ""},
 		{Options{EtcdServers: []string{"http://127.0.0.1:2379"}}, 0, nil, ""},
+		{Options{EtcdServers: []string{"unix:///run/etcd.sock"}, Fresh: true}, 0, nil, ""},
 		{Options{EtcdServers: []string{"unix:///run/etcd.sock"}}, 0, nil, "/var/lib/berth"},
 	} {
 		err := c.o.Complete(c.euid, env(c.env), "/here", "/opt/bin/berth-local")
