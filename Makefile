@@ -10,7 +10,7 @@ K8SFLAGS := $(LDFLAGS) -X $(KV).gitVersion=$(K8S) -X $(KV).gitMajor=1 -X $(KV).g
 LIGHT   := sbatch srun squeue scancel berth berth-tui berth-translate agent loginnode
 HEAVY   := scheduler berth-local
 # Slurm's other names are links to the multi-call binary.
-LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag sprio sreport sshare seff scrontab strigger sbcast sstat sview
+LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag slurmrestd sprio sreport sshare seff scrontab strigger sbcast sstat sview
 # Packages that link the whole of k8s.io/kubernetes; a race build of them takes
 # very long, so their tests run without (make race runs them with).
 HEAVYPKGS := ./internal/localcluster/... ./internal/processnode/e2e/... ./internal/sched/app/... ./cmd/scheduler/... ./cmd/berth-local/... ./test/...

@@ -20,6 +20,8 @@ import (
 type Deps struct {
 	// TUI shows the queue in the terminal (tui.Run); nil: run berth-tui.
 	TUI func(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) error
+	// Slurmrestd returns the command slurmrestd; nil: another program contains it.
+	Slurmrestd func(p *stdio.Process) Runner
 }
 
 // Runner is a command. args does not contain the command's name. The error determines the

@@ -25,7 +25,9 @@ import (
 	"github.com/berth-hpc/berth/cli/strigger"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // registry contains all commands of Slurm. The package of a command exports New(p, ...),
@@ -68,6 +70,12 @@ var registry = map[string]factory{
 	"sinfo": func(p *stdio.Process, _ Deps) Runner {
 		return sinfo.New(p, func() (sinfo.Lister, error) { return jobs.Connect(p) })
 	},
+	"slurmrestd": func(p *stdio.Process, d Deps) Runner {
+		if d.Slurmrestd == nil {
+			return elsewhere{p, option.Slurmrestd}
+		}
+		return d.Slurmrestd(p)
+	},
 	"sprio": func(p *stdio.Process, _ Deps) Runner {
 		return sprio.New(p, func() (sprio.Cluster, error) { return jobs.Connect(p) })
 	},
@@ -105,6 +113,21 @@ func screen(p *stdio.Process, d Deps) func(context.Context, jobs.Screen) error {
 		}
 		return d.TUI(ctx, p, c, s)
 	}
+}
+
+// elsewhere is a command of another program. It only prints its help and version.
+type elsewhere struct {
+	p       *stdio.Process
+	options *option.CommandOptions
+}
+
+// Run prints what the options request, or fails.
+func (e elsewhere) Run(_ context.Context, args []string) error {
+	v, _, err := e.options.ParseAndReport(args, e.p.LookupEnv, e.p.Print, e.p.Warn)
+	if v == nil || err != nil {
+		return err
+	}
+	return slurmerr.Newf(slurmerr.Internal, "this program does not contain %s: run 'berth %[1]s'", e.options.Name)
 }
 
 // connectWithWarnings returns a connection that prints the warnings of the cluster about

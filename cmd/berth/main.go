@@ -10,12 +10,14 @@ import (
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
+	"github.com/berth-hpc/berth/cli/slurmrestd"
 	"github.com/berth-hpc/berth/cli/translate"
 	"github.com/berth-hpc/berth/cli/up"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
 func main() {
-	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands,
+	deps := cli.Deps{Slurmrestd: func(p *stdio.Process) cli.Runner { return slurmrestd.New(p) }}
+	os.Exit(root.Main(os.Args, stdio.System(), deps, up.Commands, translate.Commands, sim.Commands,
 		importer.Commands, doctor.Commands))
 }

@@ -1,10 +1,29 @@
 package slurmerr
 
+import "sync"
+
 // Number is an error number of Slurm. The numbers below 1000 are those of the system.
 type Number int
 
 // Text returns the text of Slurm 22.05 for the number, or "" if Slurm has no such number.
 func (n Number) Text() string { return numberTexts[n] }
+
+// NumberOf returns the number whose text it is; ok is false if it is none of Slurm's.
+func NumberOf(text string) (n Number, ok bool) {
+	n, ok = byText()[text]
+	return n, ok
+}
+
+// byText has the lowest number of each text.
+var byText = sync.OnceValue(func() map[string]Number {
+	m := make(map[string]Number, len(numberTexts))
+	for n, text := range numberTexts {
+		if known, ok := m[text]; !ok || n < known {
+			m[text] = n
+		}
+	}
+	return m
+})
 
 var numberTexts = map[Number]string{
 	-1:   "Unspecified error",

@@ -57,6 +57,11 @@ func laterMeta(f *dump.Form) Object {
 	}
 }
 
+// LaterHead returns the first members of every document of later releases.
+func LaterHead(f *dump.Form) Object {
+	return Object{{"meta", laterMeta(f)}, {"errors", []any{}}, {"warnings", []any{}}}
+}
+
 // DocumentHead returns the first members of every document of Slurm 22.05.
 func DocumentHead(kind, name string) Object {
 	version := strings.Split(build.Slurm, ".")
@@ -285,6 +290,9 @@ func (d *acctDoc) laterExit(code, signal int32, pending bool) Object {
 var tresIDs = map[string]int{
 	"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "fs": 6, "vmem": 7, "pages": 8,
 }
+
+// TRESObjects returns a list of TRES in the form of Slurm 22.05, ordered by their ids.
+func TRESObjects(list string) []any { return new(acctDoc).tres(list) }
 
 // tres returns a list of TRES ordered by their ids.
 func (d *acctDoc) tres(list string) []any {

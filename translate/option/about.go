@@ -38,6 +38,10 @@ var abouts = map[string]About{
 		"seff compares the CPU time and the memory that a job used with its allocation. For a running job, only steps that have ended are counted."}},
 	"sinfo": {"list partitions and nodes", []string{
 		"sinfo lists nodes grouped by partition and state. --Node lists each node on a line, --summarize counts nodes, and the formats select columns."}},
+	"slurmrestd": {"serve the REST API", []string{
+		"slurmrestd serves Slurm's REST API at each address on its command line: [HOST]:PORT or unix:PATH. Without an address it serves one connection over standard input and output, for inetd and systemd.",
+		"It has no rights of its own. A request is made with the token in its header X-SLURM-USER-TOKEN or Authorization (scontrol token prints one), and X-SLURM-USER-NAME, if it is given, must be the user of that token. Over a socket in the file system, requests of processes of the same user need no token (rest_auth/local).",
+		"The paths are those of openapi/v0.0.38 and openapi/dbv0.0.38, and of v0.0.40 to v0.0.42; /openapi.json describes them. Listen on the loopback interface or behind a proxy with TLS: slurmrestd itself does not encrypt."}},
 	"sdiag": {"show statistics of the scheduler", []string{
 		"sdiag prints counters and timings of the scheduler and of the requests that it has served, since its start or the last --reset."}},
 	"sview": {"view and manage the queue in a terminal", []string{

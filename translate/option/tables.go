@@ -18,7 +18,7 @@ func commandByName(name string) (c Command, ok bool) {
 // allCommandOptions returns the tables of the other commands.
 func allCommandOptions() []*CommandOptions {
 	return []*CommandOptions{
-		Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Sprio, Squeue, Sview,
+		Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Slurmrestd, Sprio, Squeue, Sview,
 		Sreport, Sshare, Sstat, Strigger,
 	}
 }

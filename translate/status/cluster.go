@@ -15,9 +15,10 @@ type ClusterInfo struct {
 	// NextJobID is the expected id of the next job.
 	NextJobID int64 `json:"nextJobID,omitempty"`
 	// User is the caller's name in the cluster, empty if it is not a user.
-	// Operator: the caller may change every job.
-	User     string `json:"user,omitempty"`
-	Operator bool   `json:"operator,omitempty"`
+	// Namespace is that of the caller's jobs. Operator: the caller may change every job.
+	User      string `json:"user,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Operator  bool   `json:"operator,omitempty"`
 	// Spec is the Cluster object's spec.
 	Spec json.RawMessage `json:"spec,omitempty"`
 }

@@ -65,7 +65,7 @@ func (a *API) clusterInfo(w http.ResponseWriter, r *http.Request, c *directory.C
 		info.NextJobID = max(info.NextJobID, a.NextID())
 	}
 	if c.User != nil {
-		info.User = c.User.Name
+		info.User, info.Namespace = c.User.Name, c.User.Spec.Namespace
 	}
 	response.JSON(w, r, info)
 }
