@@ -36,4 +36,4 @@ _berth_compgen() {
     done < <(compgen "$1" -- "$2")
 }
 
-complete -F _berth_complete berth sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag seff sinfo sprio squeue sreport srun sshare sstat strigger sview
+complete -F _berth_complete berth sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag seff sinfo slurmrestd sprio squeue sreport srun sshare sstat strigger sview

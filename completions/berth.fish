@@ -30,7 +30,7 @@ function __berth_complete
     end
 end
 
-for name in berth sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag seff sinfo sprio squeue sreport srun sshare sstat strigger sview
+for name in berth sacct sacctmgr salloc sattach sbatch sbcast scancel scontrol scrontab sdiag seff sinfo slurmrestd sprio squeue sreport srun sshare sstat strigger sview
     complete -c $name -e
     complete -c $name -f -k -a '(__berth_complete)'
 end

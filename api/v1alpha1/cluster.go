@@ -96,6 +96,12 @@ type ClusterSpec struct {
 	// ..., or all).
 	PrivateData []string `json:"privateData,omitempty"`
 
+	// MaxTokenLife is the longest lifetime in seconds of a token that users may request for
+	// themselves (scontrol token); -1: only administrators may request tokens.
+	//
+	// +kubebuilder:validation:Minimum=-1
+	MaxTokenLife int64 `json:"maxTokenLifeSeconds,omitempty"` // 2592000: 30 days
+
 	// Mail configures the notification of users about their jobs (--mail-type); nil: there
 	// are none, and submissions that request them get a warning.
 	Mail *MailSettings `json:"mail,omitempty"`

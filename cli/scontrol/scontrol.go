@@ -34,6 +34,7 @@ type Cluster interface {
 	Script(ctx context.Context, id string) ([]byte, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
 	Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error
+	Token(ctx context.Context, user string, seconds int64) (*status.Token, error)
 	Server() string
 }
 
@@ -119,6 +120,7 @@ func init() {
 		{"requeuehold", 7, 1, -1, plainly(status.OpRequeueHold)},
 		{"suspend", 2, 1, -1, plainly(status.OpSuspend)},
 		{"resume", 3, 1, -1, plainly(status.OpResume)},
+		{"token", 5, 0, 2, token},
 		{"top", 1, 1, 1, plainly(status.OpTop)},
 		{"notify", 1, 2, -1, notify},
 		{"write", 1, 1, 3, write},
@@ -154,7 +156,6 @@ var elsewhere = map[string]struct{ denied, how string }{
 	"setdebug":      {"slurm_set_debug_level error: Permission denied", "start the scheduler with --verbose"},
 	"setdebugflags": {"slurm_set_debug_flags error: Permission denied", "start the scheduler with --verbose"},
 	"schedloglevel": {"slurm_set_schedlog_level error: Permission denied", "start the scheduler with --verbose"},
-	"token":         {"Error fetching token", "kubectl create token makes tokens"},
 	"fsdampeningfactor": {"slurm_set_fs_dampeningfactor error: Permission denied",
 		"set the Cluster's priority parameters"},
 }

@@ -1,6 +1,7 @@
 package slurmrestd
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -27,12 +28,10 @@ func listen(address string) (net.Listener, error) {
 
 // removeSocket removes the socket of a process that has ended.
 func removeSocket(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().Type() != os.ModeSocket {
-		return nil // listening fails if there is another file
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
+		return nil //nolint:nilerr // listening fails if there is another file
 	}
-	c, err := net.Dial("unix", path)
-	if err == nil {
+	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close()
 		return errors.New("another process listens there")
 	}
@@ -41,12 +40,20 @@ func removeSocket(path string) error {
 
 // serveStream serves the requests of one connection (inetd mode).
 func serveStream(h http.Handler, in io.Reader, out io.Writer) error {
+	// Reads of the server need deadlines, which the end of a pipe in memory has.
+	input, from := net.Pipe()
+	go func() {
+		_, _ = io.Copy(from, in) // the server has ended
+		_ = from.Close()
+	}()
 	ended := make(chan struct{})
-	c := &streamConn{in: in, out: out, ended: sync.OnceFunc(func() { close(ended) })}
-	l := &oneListener{conn: c, ended: ended}
-	s := &http.Server{Handler: h}
+	c := &streamConn{Conn: input, out: out, ended: sync.OnceFunc(func() { close(ended) })}
+	// A client that has sent its requests may close its end before it gets the responses.
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})}
 	httpserver.SetLimits(s)
-	err := s.Serve(l)
+	err := s.Serve(&oneListener{conn: c, ended: ended})
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -71,21 +78,23 @@ func (l *oneListener) Accept() (net.Conn, error) {
 func (l *oneListener) Close() error   { return nil }
 func (l *oneListener) Addr() net.Addr { return stream{} }
 
-// streamConn is a connection over two streams without deadlines.
+// streamConn is a connection that reads from Conn and writes to out.
 type streamConn struct {
-	in    io.Reader
+	net.Conn
 	out   io.Writer
 	ended func()
 }
 
-func (c *streamConn) Read(b []byte) (int, error)       { return c.in.Read(b) }
 func (c *streamConn) Write(b []byte) (int, error)      { return c.out.Write(b) }
-func (c *streamConn) Close() error                     { c.ended(); return nil }
+func (c *streamConn) SetDeadline(t time.Time) error    { return c.SetReadDeadline(t) }
+func (c *streamConn) SetWriteDeadline(time.Time) error { return nil }
 func (c *streamConn) LocalAddr() net.Addr              { return stream{} }
 func (c *streamConn) RemoteAddr() net.Addr             { return stream{} }
-func (c *streamConn) SetDeadline(time.Time) error      { return nil }
-func (c *streamConn) SetReadDeadline(time.Time) error  { return nil }
-func (c *streamConn) SetWriteDeadline(time.Time) error { return nil }
+
+func (c *streamConn) Close() error {
+	c.ended()
+	return c.Conn.Close()
+}
 
 // stream is the address of standard input and output.
 type stream struct{}

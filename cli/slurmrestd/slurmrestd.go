@@ -107,7 +107,9 @@ func (o *Options) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api := rest.New(rest.Options{Cluster: c, JWT: o.jwt, Plugins: o.plugins, Threads: o.threads, Now: o.p.Now, Log: o.log})
+	api := rest.New(
+		rest.Options{Cluster: c, JWT: o.jwt, Plugins: o.plugins, Threads: o.threads, Now: o.p.Now, Log: o.log},
+	)
 	if len(o.addresses) == 0 {
 		return serveStream(api.Handler(o.local), o.p.In, o.p.Out)
 	}

@@ -55,7 +55,10 @@ func associations(s *status.AcctState) []association {
 		if a.Name == rootAccount {
 			parent = ""
 		}
-		out = append(out, association{account: a.Name, parent: parent, limits: &a.Limits, qos: a.QOS, defaultQOS: a.DefaultQOS})
+		out = append(
+			out,
+			association{account: a.Name, parent: parent, limits: &a.Limits, qos: a.QOS, defaultQOS: a.DefaultQOS},
+		)
 		for j := range s.Users {
 			out = append(out, associationsIn(a.Name, &s.Users[j])...)
 		}
@@ -151,13 +154,23 @@ func (a *association) object(cluster string) format.Object {
 	}
 	share := cmp.Or(l.Share, 1)
 	return format.Object{
-		{Name: "account", Value: a.account}, {Name: "cluster", Value: cluster},
+		{Name: "account", Value: a.account},
+		{Name: "cluster", Value: cluster},
 		{Name: "default", Value: format.Object{{Name: "qos", Value: textOrNull(a.defaultQOS)}}},
-		{Name: "flags", Value: []any{}}, {Name: "max", Value: associationMaxima(l)}, {Name: "is_default", Value: isDefault},
+		{
+			Name:  "flags",
+			Value: []any{},
+		},
+		{Name: "max", Value: associationMaxima(l)},
+		{Name: "is_default", Value: isDefault},
 		{Name: "min", Value: format.Object{{Name: "priority_threshold", Value: nil}}},
-		{Name: "parent_account", Value: textOrNull(a.parent)}, {Name: "partition", Value: textOrNull(a.partition)},
-		{Name: "priority", Value: orNull(l.Priority)}, {Name: "qos", Value: qos}, {Name: "shares_raw", Value: share},
-		{Name: "usage", Value: nil}, {Name: "user", Value: textOrNull(a.user)},
+		{Name: "parent_account", Value: textOrNull(a.parent)},
+		{Name: "partition", Value: textOrNull(a.partition)},
+		{Name: "priority", Value: orNull(l.Priority)},
+		{Name: "qos", Value: qos},
+		{Name: "shares_raw", Value: share},
+		{Name: "usage", Value: nil},
+		{Name: "user", Value: textOrNull(a.user)},
 	}
 }
 
@@ -165,8 +178,13 @@ func associationMaxima(l *status.Limits) format.Object {
 	return format.Object{
 		{Name: "jobs", Value: format.Object{
 			{Name: "per", Value: format.Object{
-				{Name: "count", Value: orNull(int64(l.GrpJobs))}, {Name: "accruing", Value: nil},
-				{Name: "submitted", Value: orNull(int64(l.GrpSubmitJobs))}, {Name: "wall_clock", Value: orNull(int64(l.MaxWall))},
+				{Name: "count", Value: orNull(int64(l.GrpJobs))},
+				{Name: "accruing", Value: nil},
+				{
+					Name:  "submitted",
+					Value: orNull(int64(l.GrpSubmitJobs)),
+				},
+				{Name: "wall_clock", Value: orNull(int64(l.MaxWall))},
 			}},
 			{Name: "active", Value: orNull(int64(l.MaxJobs))}, {Name: "accruing", Value: nil},
 			{Name: "total", Value: orNull(int64(l.MaxSubmitJobs))},
@@ -231,7 +249,10 @@ func userObjects(s *status.AcctState, name string) []any {
 		}
 		for j := range s.Accounts {
 			if slices.Contains(s.Accounts[j].Coordinators, u.Name) {
-				coordinated = append(coordinated, format.Object{{Name: "name", Value: s.Accounts[j].Name}, {Name: "direct", Value: 1}})
+				coordinated = append(
+					coordinated,
+					format.Object{{Name: "name", Value: s.Accounts[j].Name}, {Name: "direct", Value: 1}},
+				)
 			}
 		}
 		found = append(found, format.Object{

@@ -16,6 +16,9 @@ type parameter struct{ name, help string }
 
 var updateTime = []parameter{{"update_time", "only if something has changed since this time, in Unix seconds"}}
 
+// submitPath also has the form of the path of a job.
+const submitPath = "/job/submit"
+
 // endpoints returns all endpoints, in the order of the API's description.
 func endpoints() []endpoint {
 	return []endpoint{
@@ -27,18 +30,43 @@ func endpoints() []endpoint {
 		{method: "POST", path: "/job/{id}", summary: "change a job", body: "job_properties", handle: updateJob},
 		{method: "DELETE", path: "/job/{id}", summary: "cancel a job or send it a signal",
 			query: []parameter{{"signal", "name or number of the signal (default: KILL)"}}, handle: deleteJob},
-		{method: "POST", path: "/job/submit", summary: "submit a batch job", body: "job_submission", handle: submit},
+		{method: "POST", path: submitPath, summary: "submit a batch job", body: "job_submission", handle: submit},
 		{method: "GET", path: "/nodes", summary: "all nodes", query: updateTime, handle: listNodes},
 		{method: "GET", path: "/node/{name}", summary: "a node", handle: getNode},
 		{method: "GET", path: "/partitions", summary: "all partitions", query: updateTime, handle: listPartitions},
 		{method: "GET", path: "/partition/{name}", summary: "a partition", query: updateTime, handle: getPartition},
-		{method: "GET", path: "/reservations", summary: "all reservations", query: updateTime, handle: listReservations},
-		{method: "GET", path: "/reservation/{name}", summary: "a reservation", query: updateTime, handle: getReservation},
+		{
+			method:  "GET",
+			path:    "/reservations",
+			summary: "all reservations",
+			query:   updateTime,
+			handle:  listReservations,
+		},
+		{
+			method:  "GET",
+			path:    "/reservation/{name}",
+			summary: "a reservation",
+			query:   updateTime,
+			handle:  getReservation,
+		},
 		{method: "GET", path: "/shares", since: "v0.0.40", summary: "shares and usage", handle: shares},
 
-		{method: "GET", path: "/jobs", db: true, summary: "accounting records", query: recordParameters, handle: listRecords},
+		{
+			method:  "GET",
+			path:    "/jobs",
+			db:      true,
+			summary: "accounting records",
+			query:   recordParameters,
+			handle:  listRecords,
+		},
 		{method: "GET", path: "/job/{id}", db: true, summary: "accounting records of a job", handle: getRecord},
-		{method: "GET", path: "/config", db: true, summary: "everything that accounting is configured with", handle: acctConfig},
+		{
+			method:  "GET",
+			path:    "/config",
+			db:      true,
+			summary: "everything that accounting is configured with",
+			handle:  acctConfig,
+		},
 		{method: "GET", path: "/tres", db: true, summary: "trackable resources", handle: listTRES},
 		{method: "GET", path: "/qos", db: true, summary: "all QOS", handle: listQOS},
 		{method: "GET", path: "/qos/{name}", db: true, summary: "a QOS", handle: getQOS},

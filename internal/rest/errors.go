@@ -75,7 +75,10 @@ func (f *failure) Error() string {
 }
 
 // errNotAuthenticated refuses a request without a valid credential.
-var errNotAuthenticated = errors.New(msgNotAuthenticated)
+var errNotAuthenticated = errors.New("the caller is not authenticated")
+
+// errUnreadable refuses a request whose body is not JSON.
+var errUnreadable = errors.New("the body cannot be read")
 
 // numberText returns the message of an error number.
 func numberText(n int) string {
@@ -117,6 +120,9 @@ func refusal(err error, source string, s spelling) *failure {
 func (r *request) failure(err error) (body []byte, code int, kind string) {
 	if errors.Is(err, errNotAuthenticated) || kube.KindOf(err) == kube.Expired {
 		return []byte(msgNotAuthenticated), http.StatusUnauthorized, "text/plain"
+	}
+	if errors.Is(err, errUnreadable) {
+		return []byte("Unable to parse query."), http.StatusBadRequest, "text/plain"
 	}
 	if errors.Is(err, errNotModified) {
 		return nil, http.StatusNotModified, "application/json"

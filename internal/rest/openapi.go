@@ -122,8 +122,9 @@ func propertiesSchema(list []property) format.Object {
 		o = append(o, format.Member{Name: p.name, Value: schema})
 	}
 	o = append(o, per(
-		"current_working_directory", per("type", "string", "description", "directory in which the job runs"),
-		"environment", per("type", "object", "description", "environment of the job",
+		propertyCPUBinding, per("type", "string", "description", "binding of tasks to CPUs"),
+		propertyDirectory, per("type", "string", "description", "directory in which the job runs"),
+		propertyEnvironment, per("type", "object", "description", "environment of the job",
 			"additionalProperties", per("type", "string")),
 	)...)
 	return per("type", "object", "properties", o)

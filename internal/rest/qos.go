@@ -59,7 +59,12 @@ func qosObject(q *status.AcctQOS, id int) format.Object {
 		{Name: "description", Value: q.Description}, {Name: "flags", Value: flags}, {Name: "id", Value: id},
 		{Name: "limits", Value: qosLimits(q)}, {Name: "name", Value: q.Name},
 		{Name: "preempt", Value: format.Object{
-			{Name: "list", Value: preempt}, {Name: "mode", Value: mode}, {Name: "exempt_time", Value: orNull(int64(q.PreemptExempt))},
+			{
+				Name:  "list",
+				Value: preempt,
+			},
+			{Name: "mode", Value: mode},
+			{Name: "exempt_time", Value: orNull(int64(q.PreemptExempt))},
 		}},
 		{Name: "priority", Value: q.Priority}, {Name: "usage_factor", Value: decimal(factor)},
 		{Name: "usage_threshold", Value: threshold},
@@ -97,16 +102,21 @@ func qosLimits(q *status.AcctQOS) format.Object {
 		"max", per(
 			"active_jobs", per("accruing", nil, "count", number(l.GrpJobs)),
 			"tres", per(
-				"total", tresList(l.GrpTRES),
-				"minutes", per("per", per("qos", tresList(l.GrpTRESMins), "job", tresList(l.MaxTRESMins), "account", none,
+				"total",
+				tresList(l.GrpTRES),
+				"minutes",
+				per("per", per("qos", tresList(l.GrpTRESMins), "job", tresList(l.MaxTRESMins), "account", none,
 					"user", none)),
-				"per", per("account", tresList(l.MaxTRESPerAccount), "job", tresList(l.MaxTRES),
+				"per",
+				per("account", tresList(l.MaxTRESPerAccount), "job", tresList(l.MaxTRES),
 					"node", tresList(l.MaxTRESPerNode), "user", tresList(l.MaxTRESUser)),
 			),
 			"wall_clock", per("per", per("qos", number(l.GrpWall), "job", number(l.MaxWall))),
 			"jobs", per(
-				"active_jobs", per("per", per("account", number(l.MaxJobsPerAccount), "user", number(l.MaxJobsPerUser))),
-				"per", per("account", number(l.MaxSubmitJobsPerAccount), "user", number(l.MaxSubmitJobsPerUser)),
+				"active_jobs",
+				per("per", per("account", number(l.MaxJobsPerAccount), "user", number(l.MaxJobsPerUser))),
+				"per",
+				per("account", number(l.MaxSubmitJobsPerAccount), "user", number(l.MaxSubmitJobsPerUser)),
 			),
 			"accruing", per("per", per("account", nil, "user", nil)),
 		),
@@ -220,8 +230,20 @@ func acctConfig(r *request) ([]byte, error) {
 		list = append(list, a.object(s.Cluster))
 	}
 	return encode(append(r.head(), per(
-		"clusters", []any{cluster}, "TRES", tresObjects(nil), "accounts", accountObjects(s, ""), "users", userObjects(s, ""),
-		"QOS", qosObjects(s, ""), "wckeys", wckeyObjects(s), "associations", list,
+		"clusters",
+		[]any{cluster},
+		"TRES",
+		tresObjects(nil),
+		"accounts",
+		accountObjects(s, ""),
+		"users",
+		userObjects(s, ""),
+		"QOS",
+		qosObjects(s, ""),
+		"wckeys",
+		wckeyObjects(s),
+		"associations",
+		list,
 	)...)), nil
 }
 
@@ -234,5 +256,8 @@ func acctDiag(r *request) ([]byte, error) {
 	if !info.Operator {
 		return nil, &failure{number: errAccess, source: "slurmdb_get_stats"}
 	}
-	return r.document("statistics", per("time_start", info.Boot, "rollups", []any{}, "RPCs", []any{}, "users", []any{})), nil
+	return r.document(
+		"statistics",
+		per("time_start", info.Boot, "rollups", []any{}, "RPCs", []any{}, "users", []any{}),
+	), nil
 }

@@ -71,15 +71,24 @@ func (r *request) jobID() (id string, ok bool) {
 func getJob(r *request) ([]byte, error) {
 	id, ok := r.jobID()
 	if !ok {
-		return nil, &failure{code: 400, number: errNoJob, description: "Unable to find JobId=" + id, source: "_handle_job_get"}
+		return nil, &failure{
+			code:        400,
+			number:      errNoJob,
+			description: "Unable to find JobId=" + id,
+			source:      "_handle_job_get",
+		}
 	}
 	list, err := r.session.client.Jobs(r.ctx(), jobs.Filter{IDs: []string{id}, States: jobs.AllStates})
 	if err != nil {
 		return nil, refusal(err, "slurm_load_job", full).listing("jobs")
 	}
 	if len(list.Items) == 0 {
-		return nil, &failure{number: errInvalidJobID, description: "Unable to find JobId=" + id, source: "slurm_load_job",
-			list: "jobs"}
+		return nil, &failure{
+			number:      errInvalidJobID,
+			description: "Unable to find JobId=" + id,
+			source:      "slurm_load_job",
+			list:        "jobs",
+		}
 	}
 	return dump.Jobs(r.form(), format.SortJobs(list.Items, "i")), nil
 }
@@ -92,7 +101,12 @@ func (r *request) signalOf() (int32, error) {
 	}
 	n, err := value.SignalNumber(text)
 	if err != nil || n <= 0 {
-		return 0, &failure{code: 400, number: errBadQuery, description: "invalid signal: 0", source: "HTTP request: signal"}
+		return 0, &failure{
+			code:        400,
+			number:      errBadQuery,
+			description: "invalid signal: 0",
+			source:      "HTTP request: signal",
+		}
 	}
 	return n, nil
 }
@@ -104,7 +118,11 @@ func deleteJob(r *request) ([]byte, error) {
 	}
 	id, ok := r.jobID()
 	failed := func(f *failure) *failure {
-		f.description = "unable to kill JobId=" + id + " with signal " + strconv.Itoa(int(sig)) + ": " + numberText(f.number)
+		f.description = "unable to kill JobId=" + id + " with signal " + strconv.Itoa(
+			int(sig),
+		) + ": " + numberText(
+			f.number,
+		)
 		f.source = "slurm_kill_job"
 		return f
 	}
@@ -221,24 +239,45 @@ func partition(p *status.Partition, nodes map[string]*status.Node) format.Object
 		preempt = strings.ToLower(p.PreemptMode)
 	}
 	return format.Object{
-		{Name: "flags", Value: flags}, {Name: "preemption_mode", Value: []any{preempt}},
-		{Name: "allowed_allocation_nodes", Value: ""}, {Name: "allowed_accounts", Value: strings.Join(p.AllowAccounts, ",")},
+		{Name: "flags", Value: flags},
+		{Name: "preemption_mode", Value: []any{preempt}},
+		{
+			Name:  "allowed_allocation_nodes",
+			Value: "",
+		},
+		{Name: "allowed_accounts", Value: strings.Join(p.AllowAccounts, ",")},
 		{Name: "allowed_groups", Value: strings.Join(p.AllowGroups, ",")},
-		{Name: "allowed_qos", Value: strings.Join(p.AllowQOS, ",")}, {Name: "alternative", Value: ""},
-		{Name: "billing_weights", Value: ""}, {Name: "default_memory_per_cpu", Value: orNull(p.DefMemPerCPU)},
+		{Name: "allowed_qos", Value: strings.Join(p.AllowQOS, ",")},
+		{Name: "alternative", Value: ""},
+		{Name: "billing_weights", Value: ""},
+		{Name: "default_memory_per_cpu", Value: orNull(p.DefMemPerCPU)},
 		{Name: "default_memory_per_node", Value: orNull(p.DefMemPerNode)},
 		{Name: "default_time_limit", Value: orNull(int64(p.DefaultTime))},
 		{Name: "denied_accounts", Value: strings.Join(p.DenyAccounts, ",")},
 		{Name: "denied_qos", Value: strings.Join(p.DenyQOS, ",")},
-		{Name: "preemption_grace_time", Value: p.GraceTime}, {Name: "maximum_cpus_per_node", Value: orUnlimited(p.MaxCPUs)},
+		{
+			Name:  "preemption_grace_time",
+			Value: p.GraceTime,
+		},
+		{Name: "maximum_cpus_per_node", Value: orUnlimited(p.MaxCPUs)},
 		{Name: "maximum_memory_per_cpu", Value: orNull(p.MaxMemPerCPU)},
 		{Name: "maximum_memory_per_node", Value: orNull(p.MaxMemPerNode)},
-		{Name: "maximum_nodes_per_job", Value: orUnlimited(p.MaxNodes)}, {Name: "max_time_limit", Value: p.MaxTime},
-		{Name: "min nodes per job", Value: p.MinNodes}, {Name: "name", Value: p.Name},
-		{Name: "nodes", Value: hostlist.Fold(p.Nodes)}, {Name: "over_time_limit", Value: orNull(int64(p.OverTimeLimit))},
-		{Name: "priority_job_factor", Value: p.PriorityJobFactor}, {Name: "priority_tier", Value: p.PriorityTier},
-		{Name: "qos", Value: p.QOS}, {Name: "state", Value: p.State}, {Name: "total_cpus", Value: cpus},
-		{Name: "total_nodes", Value: len(p.Nodes)}, {Name: "tres", Value: tres},
+		{Name: "maximum_nodes_per_job", Value: orUnlimited(p.MaxNodes)},
+		{Name: "max_time_limit", Value: p.MaxTime},
+		{Name: "min nodes per job", Value: p.MinNodes},
+		{Name: "name", Value: p.Name},
+		{
+			Name:  "nodes",
+			Value: hostlist.Fold(p.Nodes),
+		},
+		{Name: "over_time_limit", Value: orNull(int64(p.OverTimeLimit))},
+		{Name: "priority_job_factor", Value: p.PriorityJobFactor},
+		{Name: "priority_tier", Value: p.PriorityTier},
+		{Name: "qos", Value: p.QOS},
+		{Name: "state", Value: p.State},
+		{Name: "total_cpus", Value: cpus},
+		{Name: "total_nodes", Value: len(p.Nodes)},
+		{Name: "tres", Value: tres},
 	}
 }
 
@@ -342,8 +381,15 @@ func licenses(r *request) ([]byte, error) {
 	found := []any{}
 	for _, l := range list.Items {
 		found = append(found, format.Object{
-			{Name: "LicenseName", Value: l.Name}, {Name: "Total", Value: l.Total}, {Name: "Used", Value: l.Used},
-			{Name: "Free", Value: l.Total - l.Used}, {Name: "Remote", Value: false}, {Name: "Reserved", Value: l.Reserved},
+			{Name: "LicenseName", Value: l.Name},
+			{Name: "Total", Value: l.Total},
+			{Name: "Used", Value: l.Used},
+			{
+				Name:  "Free",
+				Value: l.Total - l.Used,
+			},
+			{Name: "Remote", Value: false},
+			{Name: "Reserved", Value: l.Reserved},
 		})
 	}
 	return r.document("licenses", found), nil

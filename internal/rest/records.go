@@ -52,7 +52,9 @@ func (r *request) records(q *status.RecordQuery, name string) ([]byte, error) {
 		return nil, nothingFound("slurmdb_jobs_get", name, 200)
 	}
 	f := r.form()
-	return encode(format.AcctDocument(list.Items, &format.AcctSettings{Settings: format.Settings{Now: list.Time}}, &f)), nil
+	return encode(
+		format.AcctDocument(list.Items, &format.AcctSettings{Settings: format.Settings{Now: list.Time}}, &f),
+	), nil
 }
 
 // nothingFound is the error of a search without a result.
@@ -64,8 +66,16 @@ func nothingFound(source, name string, code int) *failure {
 func (r *request) recordQuery() (*status.RecordQuery, error) {
 	q := &status.RecordQuery{}
 	lists := map[string]*[]string{
-		"account": &q.Accounts, "constraints": &q.Constraints, "group": &q.Groups, "job_name": &q.Names,
-		"partition": &q.Partitions, "qos": &q.QOS, "state": &q.States, "step": &q.Jobs, "users": &q.Users, "wckey": &q.WCKeys,
+		"account":     &q.Accounts,
+		"constraints": &q.Constraints,
+		"group":       &q.Groups,
+		"job_name":    &q.Names,
+		"partition":   &q.Partitions,
+		"qos":         &q.QOS,
+		"state":       &q.States,
+		"step":        &q.Jobs,
+		"users":       &q.Users,
+		"wckey":       &q.WCKeys,
 	}
 	for name, values := range r.URL.Query() {
 		text := strings.Join(values, ",")

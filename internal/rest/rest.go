@@ -132,6 +132,7 @@ func (r *request) modern() bool { return r.version.parser != "" }
 // credential of this process.
 func (a *API) Handler(local bool) http.Handler {
 	mux := http.NewServeMux()
+	known := map[string]bool{}
 	for i := range versions {
 		v := &versions[i]
 		if len(a.opts.Plugins) > 0 && !slices.Contains(a.opts.Plugins, v.plugin) {
@@ -140,14 +141,18 @@ func (a *API) Handler(local bool) http.Handler {
 		for _, e := range endpoints() {
 			if e.db == strings.HasPrefix(v.root, "/slurmdb/") && (e.since == "" || v.parser >= e.since) {
 				mux.Handle(e.method+" "+v.root+e.path, a.serve(v, e.handle, local))
+				if other := v.root + e.path; !known[other] && e.path != submitPath {
+					known[other] = true
+					mux.HandleFunc(other, notAllowed)
+				}
 			}
 		}
 	}
 	for _, path := range []string{"/openapi", "/openapi.json", "/openapi/v3"} {
 		mux.HandleFunc("GET "+path, a.describe)
 	}
-	mux.HandleFunc("/", a.unknown)
-	return mux
+	mux.HandleFunc("/", unknown)
+	return withPlainPaths(mux)
 }
 
 // serve returns the handler of an endpoint.
@@ -216,9 +221,24 @@ func (r *request) readBody() ([]byte, error) {
 	return data, err
 }
 
-// unknown answers a request of a path or method that does not exist.
-func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
+// unknown answers a request of a path that does not exist.
+func unknown(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "Unable find requested URL. Please view /openapi/v3 for API reference.", http.StatusNotFound)
+}
+
+// notAllowed answers a request of a path that has no such method.
+func notAllowed(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) }
+
+// withPlainPaths removes what Slurm ignores in a path: repeated slashes, and those at the end.
+func withPlainPaths(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.FieldsFunc(r.URL.Path, func(c rune) bool { return c == '/' })
+		if plain := "/" + strings.Join(parts, "/"); plain != r.URL.Path {
+			r = r.Clone(r.Context())
+			r.URL.Path, r.URL.RawPath = plain, ""
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ctx returns the context of the request.

@@ -92,7 +92,10 @@ func shares(r *request) ([]byte, error) {
 	for i := range list.Items {
 		found = append(found, share(r.session.cluster, &list.Items[i]))
 	}
-	return r.document("shares", format.Object{{Name: "shares", Value: found}, {Name: "total_shares", Value: len(found)}}), nil
+	return r.document(
+		"shares",
+		format.Object{{Name: "shares", Value: found}, {Name: "total_shares", Value: len(found)}},
+	), nil
 }
 
 func share(cluster string, s *status.Share) format.Object {
@@ -102,9 +105,31 @@ func share(cluster string, s *status.Share) format.Object {
 	}
 	set := func(n any) format.Object { return per("set", true, "infinite", false, "number", n) }
 	return per(
-		"id", 0, "cluster", cluster, "name", name, "parent", parent, "partition", "", "shares_normalized", set(s.NormShares),
-		"shares", set(s.RawShares), "tres", per("run_seconds", []any{}, "group_minutes", []any{}, "usage", []any{}),
-		"effective_usage", set(s.EffectvUse), "usage_normalized", set(s.NormUsage), "usage", int64(s.RawUsage),
-		"fairshare", per("factor", set(s.FairShare), "level", set(s.LevelFS)), "type", kind,
+		"id",
+		0,
+		"cluster",
+		cluster,
+		"name",
+		name,
+		"parent",
+		parent,
+		"partition",
+		"",
+		"shares_normalized",
+		set(s.NormShares),
+		"shares",
+		set(s.RawShares),
+		"tres",
+		per("run_seconds", []any{}, "group_minutes", []any{}, "usage", []any{}),
+		"effective_usage",
+		set(s.EffectvUse),
+		"usage_normalized",
+		set(s.NormUsage),
+		"usage",
+		int64(s.RawUsage),
+		"fairshare",
+		per("factor", set(s.FairShare), "level", set(s.LevelFS)),
+		"type",
+		kind,
 	)
 }

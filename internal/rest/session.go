@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
-	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -77,7 +76,12 @@ func (s *sessions) find(ctx context.Context, token string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &session{client: s.connect(token, info.Namespace), user: info.User, cluster: clusterName(info), created: s.now()}
+	made := &session{
+		client:  s.connect(token, info.Namespace),
+		user:    info.User,
+		cluster: clusterName(info),
+		created: s.now(),
+	}
 	s.keep(key, made)
 	return made, nil
 }
@@ -117,6 +121,3 @@ func clusterName(info *status.ClusterInfo) string {
 	}
 	return spec.ClusterName
 }
-
-// unauthenticated reports whether the API server did not accept the credential.
-func unauthenticated(err error) bool { return kube.KindOf(err) == kube.Expired }

@@ -22,6 +22,13 @@ type submission struct {
 	Jobs   []description
 }
 
+// Properties that are not options of sbatch.
+const (
+	propertyEnvironment = "environment"
+	propertyDirectory   = "current_working_directory"
+	propertyCPUBinding  = "cpu_binding"
+)
+
 // description is the description of a job: its properties, and the two of them that are not
 // options.
 type description map[string]json.RawMessage
@@ -34,7 +41,7 @@ func submit(r *request) ([]byte, error) {
 	}
 	var in submission
 	if len(data) > 0 && json.Unmarshal(data, &in) != nil {
-		return nil, invalid(errRejected, "the body is not a submission")
+		return nil, errUnreadable
 	}
 	parts := in.Jobs
 	if in.Job != nil {
@@ -81,8 +88,15 @@ func (r *request) translate(in *submission, parts []description) (*jobs.Submissi
 		return nil, err
 	}
 	s, err := translate.Sbatch(translate.Input{
-		Args: args, Script: withoutDirectives(script), ScriptName: "script", Dir: dir, Hostname: r.api.host(), Now: r.now, Umask: -1,
-		ReadFile: func(string) ([]byte, error) { return nil, errors.New("no files here") }, UID: -1,
+		Args:       args,
+		Script:     withoutDirectives(script),
+		ScriptName: "script",
+		Dir:        dir,
+		Hostname:   r.api.host(),
+		Now:        r.now,
+		Umask:      -1,
+		ReadFile:   func(string) ([]byte, error) { return nil, errors.New("no files here") },
+		UID:        -1,
 	})
 	if err != nil {
 		return nil, err
@@ -131,7 +145,7 @@ func (d description) arguments(modern bool) ([]string, error) {
 	counts := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(d)) {
 		switch name {
-		case "environment", "current_working_directory", "script":
+		case propertyEnvironment, propertyDirectory, "script", propertyCPUBinding:
 			continue
 		}
 		p := table[name]
@@ -177,7 +191,7 @@ func nodeCounts(least, most string) []string {
 
 // environment returns the environment of the job: an object, or an array of NAME=value.
 func (d description) environment() ([]string, error) {
-	v, ok := d["environment"]
+	v, ok := d[propertyEnvironment]
 	if !ok || string(v) == "null" {
 		return nil, &failure{
 			code: http.StatusBadRequest, number: errRejected, spelling: errorCode,
@@ -186,31 +200,45 @@ func (d description) environment() ([]string, error) {
 	}
 	var list []string
 	if json.Unmarshal(v, &list) == nil {
-		return list, nil
+		return d.withBinding(list)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(v, &object) != nil {
-		return nil, badProperty("environment", errors.New("an object or an array of NAME=value expected"))
+		return nil, badProperty(propertyEnvironment, errors.New("an object or an array of NAME=value expected"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		value, err := text(object[name])
 		if err != nil || name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return nil, badProperty("environment", fmt.Errorf("bad variable %q", name))
+			return nil, badProperty(propertyEnvironment, fmt.Errorf("bad variable %q", name))
 		}
 		list = append(list, name+"="+value)
 	}
-	return list, nil
+	return d.withBinding(list)
+}
+
+// withBinding returns the environment with the binding of tasks, which is an option of srun
+// only.
+func (d description) withBinding(environment []string) ([]string, error) {
+	v, ok := d[propertyCPUBinding]
+	if !ok || string(v) == "null" {
+		return environment, nil
+	}
+	binding, err := text(v)
+	if err != nil {
+		return nil, badProperty(propertyCPUBinding, err)
+	}
+	return append(environment, "SLURM_CPU_BIND="+binding), nil
 }
 
 // directory returns the working directory of the job.
 func (d description) directory() (string, error) {
-	v, ok := d["current_working_directory"]
+	v, ok := d[propertyDirectory]
 	if !ok {
 		return "/tmp", nil
 	}
 	dir, err := text(v)
 	if err != nil || !strings.HasPrefix(dir, "/") {
-		return "", badProperty("current_working_directory", errors.New("an absolute path expected"))
+		return "", badProperty(propertyDirectory, errors.New("an absolute path expected"))
 	}
 	return dir, nil
 }

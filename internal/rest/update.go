@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -89,7 +90,7 @@ func updateJob(r *request) ([]byte, error) {
 
 // updateFailed completes an error about a change of a job.
 func (r *request) updateFailed(f *failure) *failure {
-	f.description = "job update from [" + r.RemoteAddr + "] failed"
+	f.description = "job update from [" + strings.Trim(r.RemoteAddr, "[]") + "] failed"
 	f.source = "_parse_job_list"
 	return f
 }
@@ -98,7 +99,7 @@ func (r *request) updateFailed(f *failure) *failure {
 func parseSettings(data []byte) (set map[string]string, hold string, err error) {
 	var in description
 	if len(data) > 0 && json.Unmarshal(data, &in) != nil {
-		return nil, "", invalid(errRejected, "the body is not an object with properties of a job")
+		return nil, "", errUnreadable
 	}
 	set = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
@@ -136,7 +137,17 @@ func unknownProperty(name string) *failure {
 func badProperty(name string, err error) *failure {
 	return &failure{
 		code: http.StatusBadRequest, number: errRejected, spelling: errorCode,
-		before: []format.Object{per("description", `Unable to process key "`+name+`": `+err.Error(),
-			"error_number", errUnspecified, "error", numberText(errUnspecified), "source", "slurm_process_option_data")},
+		before: []format.Object{
+			per(
+				"description",
+				`Unable to process key "`+name+`": `+err.Error(),
+				"error_number",
+				errUnspecified,
+				"error",
+				numberText(errUnspecified),
+				"source",
+				"slurm_process_option_data",
+			),
+		},
 	}
 }

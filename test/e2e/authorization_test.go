@@ -149,7 +149,7 @@ func (w *walk) token(t *testing.T) string {
 func (w *walk) try(t *testing.T, rule *authz.Rule, probe func(*testing.T, *walk, *party) answer, c *party) {
 	t.Helper()
 	roles := c.otherRoles
-	if rule.Object == authz.Job || rule.Object == authz.Step {
+	if rule.Object == authz.Job || rule.Object == authz.Step || rule.Object == authz.Token {
 		roles = c.roles
 	}
 	got := probe(t, w, c)

@@ -92,6 +92,9 @@ var probes = map[string]probe{
 	"user level": func(t *testing.T, w *walk, c *party) answer {
 		return change(func(w *walk) object { return userOf(t, w, object{"adminLevel": "Operator"}) })(t, w, c)
 	},
+	"token create": func(t *testing.T, w *walk, c *party) answer {
+		return c.send(t, http.MethodPost, queueRoot+"/tokens", object{"user": w.shared.alice.name, "lifeSeconds": 600})
+	},
 	"qos read":   get("/associations"),
 	"qos update": change(func(*walk) object { return object{"qos": object{"name": "new"}} }),
 

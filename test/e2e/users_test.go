@@ -135,6 +135,7 @@ func TestUsers(t *testing.T) {
 	t.Run("by uid", s.byUID)
 	t.Run("scripts", s.scripts)
 	t.Run("attacks", s.attacks)
+	t.Run("REST", s.rest)
 	t.Run("hidden agent", s.hiddenAgent)
 }
 

@@ -18,8 +18,24 @@ func commandByName(name string) (c Command, ok bool) {
 // allCommandOptions returns the tables of the other commands.
 func allCommandOptions() []*CommandOptions {
 	return []*CommandOptions{
-		Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Slurmrestd, Sprio, Squeue, Sview,
-		Sreport, Sshare, Sstat, Strigger,
+		Sacct,
+		Sacctmgr,
+		Sattach,
+		Sbcast,
+		Scancel,
+		Scontrol,
+		Scrontab,
+		Sdiag,
+		Seff,
+		Sinfo,
+		Slurmrestd,
+		Sprio,
+		Squeue,
+		Sview,
+		Sreport,
+		Sshare,
+		Sstat,
+		Strigger,
 	}
 }
 

@@ -35,6 +35,7 @@ var ScontrolVerbs = []Verb{
 	{"suspend", "suspend JOBS", "stop running jobs; they keep their nodes"},
 	{"resume", "resume JOBS", "resume suspended jobs"},
 	{"top", "top JOBS", "move jobs to the top of the user's own"},
+	{"token", "token [lifespan=SECONDS] [username=USER]", "print a token for slurmrestd"},
 	{"notify", "notify JOB MESSAGE", "write a line to the job's standard error"},
 	{"write", "write batch_script JOB [FILE|-]", "write the job's script to a file"},
 	{"wait_job", "wait_job JOB", "wait until the job's nodes are ready"},

@@ -39,6 +39,7 @@ func discoveryDocuments() map[string]json.RawMessage {
 			apiResource("statistics", "statistics", "Statistics", "list", "create"),
 			apiResource("clusterinfo", "clusterinfo", "ClusterInfo", "list"),
 			apiResource("operations", "operation", "Operation", "create"),
+			apiResource("tokens", "token", "Token", "create"),
 			apiResource("records", "record", "Record", "list"),
 			apiResource("usage", "usage", "Usage", "list"),
 			apiResource("events", "event", "Event", "list"),

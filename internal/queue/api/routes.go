@@ -59,6 +59,7 @@ func (a *API) routes() []Route {
 		{Pattern: get + "/clusterinfo", Handler: a.clusterInfo},
 		{Pattern: get + "/statistics", Handler: a.statistics, LeaderOnly: true},
 		{Pattern: post + "/statistics", Class: fairness.Operation, Handler: a.resetStatistics, LeaderOnly: true},
+		{Pattern: post + "/tokens", Class: fairness.Operation, Handler: a.token, LeaderOnly: true},
 		{Pattern: post + "/operations", Class: fairness.Operation, Handler: a.operate, LeaderOnly: true},
 	}
 }
