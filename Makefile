@@ -23,7 +23,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-soak differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-soak differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -62,6 +62,9 @@ simulation: ## the scheduler under deterministic simulation: 10,000 seeds with f
 	@SIMULATION_SEEDS=$${SIMULATION_SEEDS:-0-4999} $(BIN)/simulation.test -test.v -test.timeout 3h -test.run TestNothingIsLost & one=$$!; \
 	[ -n "$$SIMULATION_SEEDS" ] || SIMULATION_SEEDS=5000-9999 $(BIN)/simulation.test -test.v -test.timeout 3h -test.run TestNothingIsLost; two=$$?; \
 	wait $$one && exit $$two
+
+simulation-day: ## 24 virtual hours of a busy cluster: what the leader uses does not grow
+	SIMULATION_HOURS=$${SIMULATION_HOURS:-24} $(GO) test -count=1 -v -timeout 1h -run TestNothingGrows ./internal/sched/simulation
 
 race: ## the cluster tests with the race detector as well (slow to build)
 	$(GO) test -vet=off -race $(HEAVYPKGS)

@@ -7,12 +7,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
@@ -33,8 +31,10 @@ const (
 	strangersRate   = 0.5 // a second
 	allStrangers    = 32  // of all sources together
 	allRate         = 5
-	// maxSources bounds the sources that are followed.
-	maxSources = 10000
+	// maxSources bounds the sources that are followed, and keepLimiter how long: longer than a
+	// limiter takes to forget all failures.
+	maxSources  = 5000
+	keepLimiter = time.Minute
 	// clockSkew is how far this clock may be ahead of the API server's.
 	clockSkew = 5 * time.Minute
 )
@@ -61,28 +61,29 @@ type claims struct {
 }
 
 // claimedHolder returns the pod that a token claims to belong to, without checking
-// its signature. ok is false if it cannot be the token of a job's pod.
-func claimedHolder(token string, now time.Time) (h holder, ok bool) {
+// its signature, and whether it has expired by this process's clock. ok is false if it
+// cannot be the token of a job's pod.
+func claimedHolder(token string, now time.Time) (h holder, expired, ok bool) {
 	part := strings.Split(token, ".")
 	if len(part) != 3 {
-		return holder{}, false
+		return holder{}, false, false
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(part[1])
 	if err != nil {
-		return holder{}, false
+		return holder{}, false, false
 	}
 	var c claims
 	if json.Unmarshal(payload, &c) != nil {
-		return holder{}, false
+		return holder{}, false, false
 	}
 	k := &c.Kubernetes
 	switch {
 	case c.Issuer == "", k.Namespace == "", k.Pod.Name == "", k.Pod.UID == "",
-		c.Subject != "system:serviceaccount:"+k.Namespace+":"+v1alpha1.ServiceAccountName,
-		float64(now.Add(-clockSkew).Unix()) > c.Expiry:
-		return holder{}, false
+		c.Subject != "system:serviceaccount:"+k.Namespace+":"+v1alpha1.ServiceAccountName:
+		return holder{}, false, false
 	}
-	return holder{namespace: k.Namespace, name: k.Pod.Name, uid: k.Pod.UID}, true
+	expired = float64(now.Add(-clockSkew).Unix()) > c.Expiry
+	return holder{namespace: k.Namespace, name: k.Pod.Name, uid: k.Pod.UID}, expired, true
 }
 
 // sourceOf returns the address that the request comes from, without its port.
@@ -100,31 +101,19 @@ type reviewLimits struct {
 	now   func() time.Time
 	slots chan struct{}
 
-	mu sync.Mutex // while a limiter is looked for
-	// failures has a *rate.Limiter for each source and pod claimed, strangers one
-	// for each source.
-	failures, strangers *lru.Cache
-	all                 *rate.Limiter
+	// failures has a limiter for each source and pod claimed, strangers one for each source.
+	failures  *recent[claim, *rate.Limiter]
+	strangers *recent[string, *rate.Limiter]
+	all       *rate.Limiter
 }
 
 func newReviewLimits(now func() time.Time) *reviewLimits {
 	return &reviewLimits{
 		now: now, slots: make(chan struct{}, reviewsAtOnce),
-		failures: lru.New(maxSources), strangers: lru.New(maxSources),
-		all: rate.NewLimiter(allRate, allStrangers),
+		failures:  newRecent[claim, *rate.Limiter](keepLimiter, maxSources, now),
+		strangers: newRecent[string, *rate.Limiter](keepLimiter, maxSources, now),
+		all:       rate.NewLimiter(allRate, allStrangers),
 	}
-}
-
-// limiter returns the limiter of a key, which it creates if there is none.
-func (x *reviewLimits) limiter(c *lru.Cache, key any, r rate.Limit, burst int) *rate.Limiter {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if l, ok := c.Get(key); ok {
-		return l.(*rate.Limiter) //nolint:forcetypeassert // nothing else is in there
-	}
-	l := rate.NewLimiter(r, burst)
-	c.Add(key, l)
-	return l
 }
 
 // claim is a source and the pod that it claims to be. One source's failures do not
@@ -135,13 +124,19 @@ type claim struct {
 }
 
 func (x *reviewLimits) failuresOf(c claim) *rate.Limiter {
-	return x.limiter(x.failures, c, rate.Every(failurePause), failuresAtOnce)
+	return x.failures.getOrAdd(c, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Every(failurePause), failuresAtOnce)
+	})
+}
+
+func (x *reviewLimits) strangersOf(source string) *rate.Limiter {
+	return x.strangers.getOrAdd(source, func() *rate.Limiter { return rate.NewLimiter(strangersRate, strangersAtOnce) })
 }
 
 // enter waits until a token may be reviewed; leave ends the review. known: the pod
 // that the token claims exists. The error is a *failure, or that of ctx.
 func (x *reviewLimits) enter(ctx context.Context, source string, h holder, known bool) (leave func(), err error) {
-	if !known && (!x.limiter(x.strangers, source, strangersRate, strangersAtOnce).AllowN(x.now(), 1) ||
+	if !known && (!x.strangersOf(source).AllowN(x.now(), 1) ||
 		!x.all.AllowN(x.now(), 1)) {
 		return nil, errTooMany
 	}

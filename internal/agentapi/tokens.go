@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -37,8 +36,8 @@ type holder struct {
 const (
 	keepGood = time.Minute
 	keepBad  = 5 * time.Second
-	maxGood  = 10000
-	maxBad   = 1000
+	maxGood  = 5000
+	maxBad   = 500
 )
 
 // tokens asks the API server which pod a token belongs to. Safe for concurrent use.
@@ -49,7 +48,7 @@ type tokens struct {
 	// known reports whether the pod exists.
 	known func(holder) bool
 
-	good, bad *lru.Cache // verdicts by a token's SHA-256
+	good, bad *recent[[sha256.Size]byte, verdict] // by a token's SHA-256
 }
 
 type verdict struct {
@@ -61,7 +60,8 @@ type verdict struct {
 func newTokens(c client.Client, now func() time.Time, known func(holder) bool) *tokens {
 	return &tokens{
 		client: c, now: now, limits: newReviewLimits(now), known: known,
-		good: lru.New(maxGood), bad: lru.New(maxBad),
+		good: newRecent[[sha256.Size]byte, verdict](keepGood, maxGood, now),
+		bad:  newRecent[[sha256.Size]byte, verdict](keepBad, maxBad, now),
 	}
 }
 
@@ -79,11 +79,14 @@ func (t *tokens) holder(r *http.Request) (holder, error) {
 	if v, ok := t.kept(sum); ok {
 		return v.holder, v.err
 	}
-	claimed, ok := claimedHolder(token, t.now())
-	if !ok {
+	claimed, expired, ok := claimedHolder(token, t.now())
+	known := ok && t.known(claimed)
+	// For a pod that exists, the API server decides by its own clock whether the token has
+	// expired: this one may be wrong, and all agents would be refused.
+	if !ok || expired && !known {
 		return holder{}, errNotOurs // whatever it is: no review is needed
 	}
-	leave, err := t.limits.enter(r.Context(), sourceOf(r), claimed, t.known(claimed))
+	leave, err := t.limits.enter(r.Context(), sourceOf(r), claimed, known)
 	if err != nil {
 		return holder{}, err
 	}
@@ -103,11 +106,9 @@ func (t *tokens) holder(r *http.Request) (holder, error) {
 
 // kept returns the result of a review a moment ago.
 func (t *tokens) kept(sum [sha256.Size]byte) (v verdict, ok bool) {
-	for _, c := range []*lru.Cache{t.good, t.bad} {
-		if x, found := c.Get(sum); found {
-			if v = x.(verdict); t.now().Before(v.until) { //nolint:forcetypeassert // nothing else is in there
-				return v, true
-			}
+	for _, c := range []*recent[[sha256.Size]byte, verdict]{t.good, t.bad} {
+		if v, ok = c.get(sum); ok && t.now().Before(v.until) {
+			return v, true
 		}
 	}
 	return verdict{}, false
@@ -116,12 +117,12 @@ func (t *tokens) kept(sum [sha256.Size]byte) (v verdict, ok bool) {
 func (t *tokens) keep(sum [sha256.Size]byte, v verdict) {
 	if v.err != nil {
 		v.until = t.now().Add(keepBad)
-		t.good.Remove(sum)
-		t.bad.Add(sum, v)
+		t.good.remove(sum)
+		t.bad.add(sum, v)
 		return
 	}
 	v.until = t.now().Add(keepGood)
-	t.good.Add(sum, v)
+	t.good.add(sum, v)
 }
 
 func (t *tokens) review(ctx context.Context, token string) (holder, error) {

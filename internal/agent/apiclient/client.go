@@ -182,6 +182,9 @@ func (c *Client) post(ctx context.Context, url string, body []byte, out any) err
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return json.Unmarshal(b, out)
+	case resp.StatusCode == http.StatusUnauthorized:
+		// The token has expired, or a clock is wrong. The kubelet replaces the token as soon as
+		// it reaches the API server, and this request must not be lost until then.
 	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests:
 		return &FinalError{Code: resp.StatusCode, Text: text}
 	}

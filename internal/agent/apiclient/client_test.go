@@ -46,10 +46,10 @@ func client(t *testing.T, s *httptest.Server, urls ...string) *Client {
 }
 
 func TestRetry(t *testing.T) {
-	s, n := server(t, 503, 500, 429)
+	s, n := server(t, 503, 500, 429, 401)
 	c := client(t, s, "https://127.0.0.1:1")
 	w, err := c.Hello(t.Context(), &wire.Hello{JobID: 5})
-	if err != nil || w.JobID != 5 || n.Load() != 4 {
+	if err != nil || w.JobID != 5 || n.Load() != 5 {
 		t.Errorf("%+v, %v after %d requests", w, err, n.Load())
 	}
 	if c.urls[0] != s.URL {

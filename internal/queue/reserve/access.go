@@ -65,17 +65,21 @@ func Of(b *v1alpha1.BatchJob) string {
 // NoEnd stands for an unlimited number of minutes.
 const NoEnd = math.MaxInt32
 
+// ClockSkew is how far the clocks of two schedulers may differ: one has placed a job in a
+// reservation that has just begun, and the other writes when the job started.
+const ClockSkew = time.Minute
+
 // Ends returns when the reservation ends a job in it that started at the given time;
 // ok is false if it never does. Jobs may run for overRun minutes longer than the
 // reservation (slurm.conf(5), ResvOverRun). In a repeated reservation, the
-// occurrence counts in which the job started.
+// occurrence counts in which the job started, or which began within ClockSkew after that.
 func Ends(s *v1alpha1.ReservationSpec, started time.Time, overRun int32) (at time.Time, ok bool) {
 	if s.Duration < 0 || overRun == NoEnd || Flagged(s, "FLEX") {
 		return time.Time{}, false
 	}
 	duration := time.Duration(s.Duration) * time.Minute
 	start := s.StartTime.Time
-	for started.Before(start) {
+	for started.Before(start.Add(-ClockSkew)) {
 		earlier, repeated := previousStart(s, start)
 		if !repeated || !started.Before(earlier.Add(duration)) { // it started in no occurrence
 			return started, true

@@ -181,6 +181,7 @@ func TestEnds(t *testing.T) {
 		{"a job of the week before", func(s *spec) { s.Flags = []string{"WEEKLY"} }, -7 * 24 * time.Hour, 0,
 			-7*24*time.Hour + 10*time.Minute},
 		{"a job from between two occurrences", daily, -20 * time.Hour, 5, -20 * time.Hour},
+		{"a job that started by a clock that is behind", daily, -30 * time.Second, 0, 10 * time.Minute},
 		{"a flexible one", func(s *spec) { s.Flags = []string{"FLEX"} }, 0, 0, never},
 		{"one without end", func(s *spec) { s.Duration = -1 }, 0, 0, never},
 	} {

@@ -23,7 +23,7 @@ func (p *process) record() {
 	}
 	dir := directory.New(p.cluster, nil)
 	p.recorder = acct.NewRecorder(acct.Config{
-		Address: p.sim.database, Cluster: p.cluster, Released: p.keep.Enqueue, Now: p.sim.now,
+		Address: p.sim.database, Cluster: p.cluster, Released: p.keep.Enqueue, Now: p.clock.now,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 	})
 	p.keep.Stored = p.recorder.Stored

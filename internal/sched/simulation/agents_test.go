@@ -144,7 +144,9 @@ func (a *agents) send(p *process, lost bool, do func() (code int, body []byte), 
 const agentPause = 200 * time.Millisecond
 
 // isFinal reports whether an agent does not repeat a request with that answer.
-func isFinal(code int) bool { return code >= 400 && code < 500 && code != http.StatusTooManyRequests }
+func isFinal(code int) bool {
+	return code >= 400 && code < 500 && code != http.StatusTooManyRequests && code != http.StatusUnauthorized
+}
 
 // hello lets all agents of an attempt report, until they receive the job.
 func (a *agents) hello(p *process, k runKey, pods []*corev1.Pod, lost bool) {
@@ -168,7 +170,9 @@ func (a *agents) hello(p *process, k runKey, pods []*corev1.Pod, lost bool) {
 
 // report reports the end of the script.
 func (a *agents) report(p *process, k runKey, pod *corev1.Pod, lost bool) {
-	r := wire.Report{JobID: k.job, Attempt: k.attempt, Kind: wire.ReportEnded, Status: a.status, Signal: a.signal}
+	clock := p.sim.machine.clockOf(pod.Spec.NodeName)
+	r := wire.Report{JobID: k.job, Attempt: k.attempt, Kind: wire.ReportEnded, Status: a.status, Signal: a.signal,
+		Start: clock.now().Add(-time.Second).UnixNano(), End: clock.now().UnixNano()}
 	report := func() (int, []byte) { return p.serve(pod, wire.PathReport, r) }
 	a.send(p, lost, report, func(code int, body []byte) {
 		a.acked = true
@@ -209,11 +213,15 @@ func (p *process) serve(pod *corev1.Pod, path string, message any) (code int, bo
 	return w.Code, w.Body.Bytes()
 }
 
+// tokenLife is the least time for which the token of a pod is still valid: kubelets replace
+// tokens of an hour when a fifth of it is left.
+const tokenLife = 12 * time.Minute
+
 // tokenOf returns the token of a pod's service account.
 func tokenOf(pod *corev1.Pod) string {
-	claims := fmt.Sprintf(`{"iss":"https://api","exp":1900000000,"sub":"system:serviceaccount:%[1]s:%[2]s",`+
+	claims := fmt.Sprintf(`{"iss":"https://api","exp":%[5]d,"sub":"system:serviceaccount:%[1]s:%[2]s",`+
 		`"kubernetes.io":{"namespace":%[1]q,"pod":{"name":%[3]q,"uid":%[4]q}}}`,
-		pod.Namespace, v1alpha1.ServiceAccountName, pod.Name, pod.UID)
+		pod.Namespace, v1alpha1.ServiceAccountName, pod.Name, pod.UID, time.Now().Add(tokenLife).Unix())
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"
 }
 
@@ -240,7 +248,11 @@ func (m *machine) startScript(k runKey, a *agents) {
 		cpus[h.Name] = set
 	}
 	a.started = true
-	a.due = time.Now().Add(m.sim.between(0, 4*time.Minute))
+	longest := 4 * time.Minute
+	if m.sim.queue > 0 {
+		longest = 20 * time.Second
+	}
+	a.due = time.Now().Add(m.sim.between(0, longest))
 	if m.sim.chance(6) || isFurther(b) { // it runs into its time limit, or ends with the first component
 		a.due = time.Now().Add(24 * time.Hour)
 	}

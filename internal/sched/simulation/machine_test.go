@@ -68,13 +68,14 @@ type machine struct {
 	sim     *simulation
 	created map[string]bool // names of the pods that were created
 	lost    map[string]time.Time
+	clocks  map[string]*clock  // of nodes
 	agents  map[runKey]*agents // by the attempt that they run or ran
 	reused  map[runKey]runKey  // by the attempt that pods were created for: the one that they run now, if it is another
 }
 
 func newMachine(s *simulation) machine {
 	return machine{
-		sim: s, created: map[string]bool{}, lost: map[string]time.Time{},
+		sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, clocks: map[string]*clock{},
 		agents: map[runKey]*agents{}, reused: map[runKey]runKey{},
 	}
 }

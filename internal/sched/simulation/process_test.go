@@ -38,10 +38,12 @@ import (
 type process struct {
 	sim        *simulation
 	number     int
+	clock      *clock // of its machine
 	cluster    *control.Cluster
 	keep       *keeper.Keeper
 	plan       *planner.Planner
 	placements starter.Placements
+	starter    *starter.Starter
 	api        *agentapi.Server // of the agents
 	recorder   *acct.Recorder   // nil: there is no database
 	ctx        context.Context  //nolint:containedctx // its lifetime is the process's
@@ -84,24 +86,24 @@ type command struct {
 func (s *simulation) start() *process {
 	s.processes++
 	ctx, kill := context.WithCancel(s.t.Context())
-	p := &process{sim: s, number: s.processes, ctx: ctx, kill: kill, delivered: map[string]int{},
+	p := &process{sim: s, number: s.processes, clock: s.newClock(), ctx: ctx, kill: kill, delivered: map[string]int{},
 		reservations: map[string]reservation{}}
 	p.transport = p.fenced()
 	p.cluster = fake.Stores(&apiClient{process: p})
 	p.cluster.NextID = p.nextID
 	p.placements = starter.Placements{Cluster: p.cluster}
 	log := slog.New(slog.DiscardHandler)
-	start := starter.New(p.cluster, build, s.now)
-	plan := planner.New(p.cluster, start, s.now, log)
-	p.keep = keeper.New(keeper.Config{Cluster: p.cluster, Starter: start, Commander: p, Now: s.now, Log: log})
+	start := starter.New(p.cluster, build, p.clock.now)
+	plan := planner.New(p.cluster, start, p.clock.now, log)
+	p.keep = keeper.New(keeper.Config{Cluster: p.cluster, Starter: start, Commander: p, Now: p.clock.now, Log: log})
 	p.keep.PlanReason = func(id int64) string { x, _ := plan.Planned(id); return x.Reason }
 	p.keep.Nodes = plan.NodesView
 	// Its agents do not exit at the instant at which the keeper looks at them, because either
 	// may be first then.
-	start.Pool = agentapi.NewPool(func() time.Time { return time.Now().Add(time.Microsecond) })
+	start.Pool = agentapi.NewPool(func() time.Time { return p.clock.now().Add(time.Microsecond) })
 	p.keep.Pool = start.Pool
 	p.api = agentapi.New(agentapi.Options{
-		Cluster: p.cluster, Keeper: keeperOf{p}, Pool: start.Pool, Now: time.Now, Leads: p.mayWrite,
+		Cluster: p.cluster, Keeper: keeperOf{p}, Pool: start.Pool, Now: p.clock.now, Leads: p.mayWrite,
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	p.record()
@@ -113,7 +115,7 @@ func (s *simulation) start() *process {
 		}
 		p.delivered[kind] = len(s.api.events[kind])
 	}
-	p.plan = plan
+	p.plan, p.starter = plan, start
 	p.running.Go(func() { plan.Run(withCaller(ctx, "planner")) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
 	if p.recorder != nil {
@@ -147,6 +149,7 @@ func (k keeperOf) Report(ctx context.Context, id int64, attempt int32, r wire.Re
 
 // crash kills the process: none of its requests is answered.
 func (p *process) crash() {
+	p.sim.clockRead(p)
 	p.kill()
 	p.running.Wait()
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 // faulty returns the parameters of a seed: of each four, one has faults, one has many, one
-// also has clocks that jump, and one has faults of processes and requests only. One in
+// also has machines with different clocks, which jump, and one has faults of processes and requests only. One in
 // eight has an accounting database, which takes time.
 func faulty(seed uint64) parameters {
 	p := parameters{jobs: 100, nodes: 3, faults: 10, answers: 20}
@@ -102,6 +102,7 @@ func TestNothingIsLost(t *testing.T) {
 var mustBeSeen = []string{
 	"further components started", "jobs started in a reservation", "preempted jobs ran again",
 	"jobs with records", "jobs ran in reused pods",
+	"clocks of nodes jumped", "clocks of leaders jumped",
 	"jobs preempted with CANCEL", "jobs preempted with REQUEUE",
 }
 

@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,10 +26,12 @@ type parameters struct {
 	// answers is how many of 1,000 requests to the API server fail, half of them after
 	// the write has happened.
 	answers int
-	// clock is the largest jump of the process's clock.
+	// clock is how far the clocks of the machines differ, and jump most of the time.
 	clock time.Duration
 	// quiet: no node and no pod fails, so that nothing else requeues a job.
-	quiet       bool
+	quiet bool
+	// queue is how many jobs the users keep in the cluster; 0: they act at random.
+	queue       int
 	preemptType string
 	accounting  bool // there is a database
 }
@@ -46,12 +47,14 @@ type simulation struct {
 	leader    *process   // nil: there is none
 	former    []*process // they have lost their lease
 	processes int
-	restart   time.Time    // when the next process starts, if there is none
-	offset    atomic.Int64 // of the processes' clock, in nanoseconds
-	jumping   bool         // the processes' clock jumps, or did
-	lastID    int64
-	database  string // its address; "": there is none
-	steps     int
+	restart   time.Time // when the next process starts, if there is none
+	// latestRead is the latest time that the clock of a process has shown that jumped since,
+	// or ended.
+	latestRead time.Time
+	jumping    bool // clocks jump, or did
+	lastID     int64
+	database   string // its address; "": there is none
+	steps      int
 
 	machine machine
 	users   users
@@ -90,9 +93,6 @@ func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
 	}
 	return s
 }
-
-// now is the time by the clock of the processes.
-func (s *simulation) now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
 func (s *simulation) nextID() int64 { s.lastID++; return s.lastID }
 
@@ -315,7 +315,7 @@ func (s *simulation) fault() {
 	case "pod evicted":
 		happened = s.machine.evict()
 	case "clock jumps":
-		s.offset.Add(int64(s.between(-s.clock, s.clock)))
+		s.jump()
 	}
 	if happened {
 		s.faultsDone[name]++

@@ -45,6 +45,7 @@ type history struct {
 	final               string
 	tasks               []int64          // of an array: the jobs that were split off
 	preempted           map[int32]string // by attempt: how it was preempted
+	gone                time.Time        // when its object was removed
 }
 
 // part is what runs of an attempt on one node.
@@ -140,7 +141,7 @@ func (t *truth) scriptStarted(k runKey, b *v1alpha1.BatchJob, cpus map[string]ba
 
 // checkConditions checks begin time and dependencies of a job that starts.
 func (t *truth) checkConditions(k runKey, b *v1alpha1.BatchJob) {
-	if begin := b.Spec.Job.Time.Begin; !t.sim.jumping && begin > 0 && time.Now().Before(time.Unix(begin, 0)) {
+	if begin := b.Spec.Job.Time.Begin; begin > 0 && t.sim.latest().Before(time.Unix(begin, 0)) {
 		t.violate("job %s began before its begin time", k)
 	}
 	if len(t.of(k.job).runs) == 0 { // afterwards a dependency is satisfied for good
@@ -210,11 +211,21 @@ func (t *truth) changed(old, now client.Object) {
 	case *v1alpha1.Reservation:
 		t.reservationChanged(now)
 	case nil:
-		if b, ok := old.(*v1alpha1.BatchJob); ok && !b.CurrentStatus().IsFinal() {
-			t.violate("job %d was removed in state %q", b.Spec.JobID, b.Status.State)
-		} else if ok {
-			t.ended = append(t.ended, ended{b.Spec.JobID, b.Status.Restarts, b.CurrentStatus().State})
+		if b, ok := old.(*v1alpha1.BatchJob); ok {
+			t.jobRemoved(b)
 		}
+	}
+}
+
+// jobRemoved checks a job whose object is removed.
+func (t *truth) jobRemoved(b *v1alpha1.BatchJob) {
+	if !b.CurrentStatus().IsFinal() {
+		t.violate("job %d was removed in state %q", b.Spec.JobID, b.Status.State)
+		return
+	}
+	t.of(b.Spec.JobID).gone = time.Now()
+	if t.sim.database != "" {
+		t.ended = append(t.ended, ended{b.Spec.JobID, b.Status.Restarts, b.CurrentStatus().State})
 	}
 }
 
@@ -315,7 +326,7 @@ func (t *truth) checkFinal(id int64, h *history, b *v1alpha1.BatchJob, state str
 	case v1alpha1.StateTimeout:
 		limit := time.Duration(b.Status.TimeLimit) * time.Minute
 		begin := b.Status.StartTime // the script starts a moment later
-		ok = begin != nil && (t.sim.jumping || t.sim.now().Sub(begin.Time) >= limit || t.endsWithReservation(b))
+		ok = begin != nil && (t.sim.latest().Sub(begin.Time) >= limit || t.endsWithReservation(b))
 	case v1alpha1.StateNodeFail:
 		ok = t.nodeFailed
 	case v1alpha1.StatePreempted:

@@ -30,6 +30,10 @@ func (u *users) done() bool { return u.submitted >= u.sim.jobs }
 func (u *users) act() {
 	s := u.sim
 	s.nextUser = time.Now().Add(s.between(0, 6*time.Second))
+	if s.queue > 0 {
+		u.actBusily()
+		return
+	}
 	if s.chance(10) { // a pause
 		s.nextUser = time.Now().Add(s.between(0, 2*time.Minute))
 	}
@@ -39,10 +43,7 @@ func (u *users) act() {
 	case n < 13:
 		u.submit()
 	case n < 16:
-		u.changeAll("cancel", isNotFinal, func(b *v1alpha1.BatchJob) {
-			now := metav1.NewMicroTime(s.now())
-			b.Spec.Cancel = &v1alpha1.CancelRequest{By: "a", At: &now}
-		})
+		u.cancelOne()
 	case n < 17:
 		u.change("requeue", isRequeuable, func(b *v1alpha1.BatchJob) { b.Spec.Requeues++ })
 	case n < 18:
@@ -52,6 +53,39 @@ func (u *users) act() {
 	default:
 		u.change("shorten", isRunning, func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 1 })
 	}
+}
+
+// actBusily keeps the queue at its length, and changes jobs from time to time.
+func (u *users) actBusily() {
+	s := u.sim
+	s.nextUser = time.Now().Add(s.between(0, time.Second))
+	if n := len(u.jobs(func(b *v1alpha1.BatchJob) bool { return !b.IsFinal() })); n < s.queue {
+		u.submit()
+		return
+	}
+	s.nextUser = time.Now().Add(s.between(0, 10*time.Second))
+	switch s.random.IntN(12) {
+	case 0:
+		u.change("requeue", isRequeuable, func(b *v1alpha1.BatchJob) { b.Spec.Requeues++ })
+	case 1:
+		u.reserve()
+	case 2:
+		s.machine.evict()
+	case 3:
+		if s.chance(20) {
+			s.machine.lose()
+		}
+	case 4, 5:
+		u.cancelOne()
+	}
+}
+
+// cancelOne cancels a job, with all components.
+func (u *users) cancelOne() {
+	u.changeAll("cancel", isNotFinal, func(b *v1alpha1.BatchJob) {
+		now := metav1.NewMicroTime(u.sim.now())
+		b.Spec.Cancel = &v1alpha1.CancelRequest{By: "a", At: &now}
+	})
 }
 
 func isNotFinal(b *v1alpha1.BatchJob) bool { return !b.IsFinal() && b.Spec.Cancel == nil }
@@ -188,9 +222,14 @@ func (u *users) description() job.Job {
 	if s.chance(4) {
 		dir = "/scratch"
 	}
+	cpus := 1 + s.random.Int32N(cpusOfNode)
+	limit := []int32{1, 2, 5, 10, 600}[s.random.IntN(5)]
+	if s.queue > 0 {
+		limit = 1 + limit%2
+	}
 	return job.Job{
-		Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: 1 + s.random.Int32N(cpusOfNode)},
-		Time:  job.Time{Limit: []int32{1, 2, 5, 10, 600}[s.random.IntN(5)]},
+		Shape: job.Shape{MinNodes: nodes, MaxNodes: nodes, CPUsPerTask: cpus},
+		Time:  job.Time{Limit: limit},
 		Batch: job.Batch{Requeue: &requeue, WorkDir: dir},
 	}
 }
