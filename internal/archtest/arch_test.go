@@ -49,6 +49,7 @@ var layers = []layer{
 	{"internal/filelimit", nil},
 	{"internal/keyvalue", nil},
 	{"internal/httpserver", nil},
+	{"internal/certfile", nil},
 	{"internal/eventually", nil},
 	{"internal/exectest", nil},
 	{"internal/sibling", nil},
@@ -71,7 +72,7 @@ var layers = []layer{
 	{"internal/queue", []string{"api", "internal/authz", "translate", "internal/queue", "internal/control", "internal/sched/limits", "internal/wire", "internal/build"}},
 	{"internal/acct", []string{"api", "internal/authz", "translate", "internal/acct", "internal/queue", "internal/control", "internal/wire", "internal/build"}},
 	{"internal/agentapi", []string{"api", "translate", "internal/queue/member", "internal/control", "internal/wire", "internal/build", "internal/agent/peer"}},
-	{"internal/sched", []string{"api", "internal/authz", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/httpserver", "internal/wire", "internal/build", "deploy"}},
+	{"internal/sched", []string{"api", "internal/authz", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/certfile", "internal/httpserver", "internal/wire", "internal/build", "deploy"}},
 	{"internal/sched/backfill", nil},
 	{"internal/sched/gres", []string{"api", "internal/sched/backfill", "internal/wire"}},
 	{"internal/sched/keeper/decide", []string{"api", "translate", "internal/control", "internal/sched/backfill", "internal/wire"}},
@@ -95,7 +96,7 @@ var layers = []layer{
 	{"internal/processnode/volume", []string{"internal/processnode/identity", "internal/processnode/podenv", "internal/processnode/shim"}},
 	{"internal/loginkube", []string{"api", "internal/jobs", "internal/kube", "internal/stdio", "internal/wire", "translate"}},
 	{"internal/localcluster/options", nil},
-	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
+	{"internal/localcluster", []string{"api", "internal/certfile", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }
 
 // pure packages import nothing that does I/O.

@@ -78,13 +78,14 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 // other process can bind its port before it starts.
 type Hooks struct {
 	listener net.Listener
-	cert     tls.Certificate
+	cert     func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	mux      *http.ServeMux
 	started  chan struct{}
 }
 
-// NewHooks returns a server on l, which it closes when it ends.
-func NewHooks(l net.Listener, cert tls.Certificate) *Hooks {
+// NewHooks returns a server on l, which it closes when it ends. cert returns its certificate
+// for each connection, as tls.Config.GetCertificate.
+func NewHooks(l net.Listener, cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *Hooks {
 	return &Hooks{listener: l, cert: cert, mux: http.NewServeMux(), started: make(chan struct{})}
 }
 
@@ -116,7 +117,7 @@ func (h *Hooks) StartedChecker() healthz.Checker {
 func (h *Hooks) Start(ctx context.Context) error {
 	s := &http.Server{
 		Handler:   h.mux,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{GetCertificate: h.cert, MinVersion: tls.VersionTLS12},
 	}
 	httpserver.SetLimits(s)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })

@@ -35,6 +35,7 @@ type Client struct {
 	cfg   *Config
 	http  *http.Client
 	read  func(string) ([]byte, error)
+	now   func() time.Time
 	agent string
 
 	// Warn, if not nil, is called with each warning in a response. Set it before the
@@ -64,8 +65,11 @@ func New(p *stdio.Process, cfg *Config) (*Client, error) {
 		return nil, badConfig(cfg.Source, err)
 	}
 	c := &Client{
-		cfg: cfg, read: p.ReadFile, agent: "berth/" + build.Version,
+		cfg: cfg, read: p.ReadFile, now: p.Now, agent: "berth/" + build.Version,
 		http: &http.Client{Transport: t, Timeout: requestTimeout},
+	}
+	if len(t.TLSClientConfig.Certificates) > 0 && cfg.again != nil {
+		c.http.Transport = withCertificate(t, cfg.again, p.Now)
 	}
 	if cfg.Exec != nil {
 		if c.http.Transport, err = withPlugin(t, cfg, p); err != nil {

@@ -42,6 +42,8 @@ type Config struct {
 	// StateDir is the local cluster's state directory, if 'berth up' needs it as
 	// --state-dir to start this cluster.
 	StateDir string
+
+	again func() (*Config, error) // finds the configuration again
 }
 
 // envKubeHost is the variable with the API server's URL in the environment of jobs.
@@ -53,6 +55,14 @@ const envKubeHost = "BERTH_KUBE_HOST"
 // the user's uid, because cron, sudo and many programs set another HOME. The error is an
 // *Error, of kind NoCluster if there is none of them.
 func Find(p *stdio.Process, explicit string) (*Config, error) {
+	cfg, err := find(p, explicit)
+	if err == nil {
+		cfg.again = func() (*Config, error) { return find(p, explicit) }
+	}
+	return cfg, err
+}
+
+func find(p *stdio.Process, explicit string) (*Config, error) {
 	if explicit != "" {
 		return readKubeconfig(p, []string{explicit})
 	}

@@ -162,6 +162,10 @@ func (c *Client) statusError(code int, body []byte) *Error {
 		e.Kind = Expired
 		e.Message = fmt.Sprintf("%s does not accept your credential (expired?): get a new one (%s is in use)",
 			c.cfg.Server, c.cfg.Source)
+		if until := c.expiry(); !until.IsZero() && c.now().After(until) {
+			e.Message = fmt.Sprintf("the certificate in %s expired at %s: get a new kubeconfig for %s",
+				c.cfg.Source, until.Local().Format("2006-01-02T15:04:05"), c.cfg.Server)
+		}
 	case code == http.StatusForbidden:
 		e.Kind = Forbidden
 	case code == http.StatusNotFound:

@@ -13,7 +13,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
-	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
 // Config describes the cluster to run.
@@ -44,6 +43,10 @@ type Config struct {
 	// EtcdServers are the URLs of an etcd that somebody else runs; empty: the process of the
 	// cluster runs one.
 	EtcdServers []string
+
+	// CertificateLife is how long the cluster's certificates are valid, 0: 366 days. The
+	// cluster renews them in time.
+	CertificateLife time.Duration
 
 	// Nodes of the cluster. Partitions and Cluster, if set, replace those of the
 	// cluster. Without partitions one named "main" is created if there is none.
@@ -148,9 +151,9 @@ type SchedulerConfig struct {
 	// PublicURL, PodURL and KubeURL are the API role for the API server and for pods,
 	// and the API server for pods.
 	PublicURL, PodURL, KubeURL string
-	CA                         []byte
-	Serving                    pki.Pair
-	Log                        *slog.Logger
+	// CAFile, CertFile and KeyFile are the certificate of the API role.
+	CAFile, CertFile, KeyFile string
+	Log                       *slog.Logger
 	// Admit is called with the function that decides about BatchJobs, in place of
 	// webhooks.
 	Admit      func(controlplane.Admit)
@@ -166,7 +169,9 @@ type NodesConfig struct {
 	Network Network
 	APIHost string
 	APIPort int
-	Serving pki.Pair
-	CA      []byte
-	Log     *slog.Logger
+	// CertFile and KeyFile are the certificate of the kubelet API, CA the authority of its
+	// clients.
+	CertFile, KeyFile string
+	CA                []byte
+	Log               *slog.Logger
 }

@@ -93,18 +93,38 @@ func writeHome(u Account, data []byte) error {
 func removeHome(u Account, data []byte) error {
 	return inHome(u, func(dir int) error {
 		name := filepath.Base(userFile)
-		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		f := os.NewFile(uintptr(fd), name)
-		now, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1))
-		_ = f.Close()
-		if err != nil || !bytes.Equal(now, data) {
+		if same, err := hasContent(dir, name, data); err != nil || !same {
 			return err
 		}
 		return unix.Unlinkat(dir, name, 0)
 	})
+}
+
+// renewHome replaces a user's kubeconfig, unless it is not the previous one any more.
+func renewHome(u Account, previous, data []byte) error {
+	return inHome(u, func(dir int) error {
+		name := filepath.Base(userFile)
+		same, err := hasContent(dir, name, previous)
+		if errors.Is(err, unix.ENOENT) || err == nil && !same {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return replaceAt(dir, name, data)
+	})
+}
+
+// hasContent reports whether the file in the directory has that content.
+func hasContent(dir int, name string, data []byte) (bool, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	now, err := io.ReadAll(io.LimitReader(f, int64(len(data))+1))
+	_ = f.Close()
+	return bytes.Equal(now, data), err
 }
 
 // inHome calls f, with the user's permissions on files, for the directory of users'

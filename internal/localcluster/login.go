@@ -30,6 +30,7 @@ import (
 // Names of the login node in the state directory and the cluster.
 const (
 	dirLogin       = "login"
+	fileLogin      = dirLogin + "/kubeconfig"
 	loginProgram   = "loginnode"
 	loginNamespace = "berth-login"
 	loginPods      = "berth-login-pods"
@@ -128,13 +129,7 @@ func (k *cluster) loginKeys(public string) *unstructured.Unstructured {
 // loginConfig writes the login node's files and returns the name of its
 // configuration.
 func (k *cluster) loginConfig(dir string, port int) (string, error) {
-	pair, err := k.pki.CA.Sign(pki.Leaf{CommonName: identityLogin})
-	if err != nil {
-		return "", err
-	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin,
-		loginNamespace), 0o600); err != nil {
+	if err := k.writeLoginKubeconfig(); err != nil {
 		return "", err
 	}
 	var allowed []string
@@ -152,7 +147,7 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		"loginPath":          k.BinDir,
 		"motdCommand":        []string{"squeue", "--me"},
 		"perSourcePenalties": map[string]any{"exempt": []string{"127.0.0.0/8"}},
-		"cluster":            map[string]any{"kubeconfig": kubeconfig, "keysNamespace": loginNamespace},
+		"cluster":            map[string]any{"kubeconfig": k.state.path(fileLogin), "keysNamespace": loginNamespace},
 		"drainGrace":         "1s",
 		// The kernel counts a user's processes on the whole machine, including the
 		// user's jobs.
@@ -164,6 +159,17 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 	}
 	name := filepath.Join(dir, "loginnode.yaml")
 	return name, os.WriteFile(name, data, 0o600)
+}
+
+// writeLoginKubeconfig writes the login node's kubeconfig with a new certificate in it, so
+// that the login node can run as a user who cannot read other files.
+func (k *cluster) writeLoginKubeconfig() error {
+	pair, err := k.pki.CA.Sign(pki.Leaf{CommonName: identityLogin})
+	if err != nil {
+		return err
+	}
+	return k.state.write(fileLogin,
+		pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin, loginNamespace))
 }
 
 // loginRunDir returns the directory for credentials of sessions: in memory if there is

@@ -14,6 +14,7 @@ import (
 // machineFile is a kubeconfig in one of wire.MachineKubeconfigs.
 type machineFile struct {
 	path string
+	user Account
 	data []byte
 }
 
@@ -38,7 +39,23 @@ func (k *cluster) publish(u Account, data []byte) error {
 	if err := replaceFile(path, int(u.UID), int(u.GID), data); err != nil {
 		return fmt.Errorf("kubeconfig of user %s: %w", u.Name, err)
 	}
-	k.machine = append(k.machine, machineFile{path, data})
+	k.machine = append(k.machine, machineFile{path, u, data})
+	return nil
+}
+
+// renew replaces the file, unless another cluster has replaced it or it was removed.
+func (f *machineFile) renew(data []byte) error {
+	now, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(now, f.data) {
+		return nil
+	}
+	if err == nil {
+		err = replaceFile(f.path, int(f.user.UID), int(f.user.GID), data)
+	}
+	if err != nil {
+		return fmt.Errorf("kubeconfig of user %s: %w", f.user.Name, err)
+	}
+	f.data = data
 	return nil
 }
 

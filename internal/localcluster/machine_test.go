@@ -22,7 +22,21 @@ func TestWithdraw(t *testing.T) {
 	if err := replaceFile(other, os.Getuid(), os.Getgid(), []byte("another's")); err != nil {
 		t.Fatal(err)
 	}
-	files := []machineFile{{mine, []byte("mine")}, {other, []byte("mine")}, {gone, []byte("mine")}}
+	me := Account{Name: "me", UID: int64(os.Getuid()), GID: int64(os.Getgid())}
+	files := []machineFile{{mine, me, []byte("mine")}, {other, me, []byte("mine")}, {gone, me, []byte("mine")}}
+	for i := range files {
+		if err := files[i].renew([]byte("renewed")); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(gone); !os.IsNotExist(err) {
+		t.Errorf("a removed file was created again: %v", err)
+	}
+	for path, want := range map[string]string{mine: "renewed", other: "another's"} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("after the renewal: %q, %v, want %q", text, err, want)
+		}
+	}
 	if err := withdraw(files); err != nil {
 		t.Fatal(err)
 	}

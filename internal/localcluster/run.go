@@ -46,11 +46,15 @@ type cluster struct {
 	pki     *pki.Store
 	info    Info
 
+	issued      time.Time // when the certificates were signed last
+	stopRenewal func()    // nil: renewal has not been started
+
 	api, hook, queue net.Listener
 	admin            *rest.Config
 	plane            *controlplane.Plane
 	jobs             *controlplane.Gate
 
+	kubeconfigs sync.Mutex // guards homes and machine
 	// homes are the users' kubeconfigs. They are deleted when the cluster stops, so
 	// that the users' commands report that, or find another cluster.
 	homes []home
@@ -133,20 +137,18 @@ func (k *cluster) start(ctx context.Context) error {
 	if err := k.certify(); err != nil {
 		return err
 	}
+	k.stopRenewal = k.startRenewal()
 	k.Progress("starting the control plane")
 	k.types = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return manifests(deploy.CRDs) })
 	go func() { _, _ = k.types() }() // while the API server comes up
 	if err := os.MkdirAll(k.state.path("control"), 0o700); err != nil {
 		return err
 	}
-	jobset, err := k.client(identityJobSet)
-	if err != nil {
-		return err
-	}
+	var err error
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
-		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset, Plain: k.Plain, Gate: k.gate(),
-		EtcdServers: k.EtcdServers,
+		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: k.client(certJobSet), Plain: k.Plain,
+		Gate: k.gate(), EtcdServers: k.EtcdServers,
 	}, k.admin, zapLogger(k.Log))
 	if err != nil {
 		return err
@@ -214,87 +216,6 @@ func (k *cluster) listen() error {
 	return k.state.writeJSON(filePorts, p)
 }
 
-// certify creates certificates and the kubeconfigs of administrator and scheduler.
-func (k *cluster) certify() error {
-	var err error
-	if k.pki, err = pki.Open(k.state.path("pki"), k.Now); err != nil {
-		return fmt.Errorf("certificates: %w", err)
-	}
-	ca := k.pki.CA
-	hosts := []string{
-		"127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.255.0.1",
-	}
-	if k.network != nil {
-		hosts = append(hosts, k.network.Gateway().String())
-	}
-	err = errors.Join(
-		k.pki.Write("apiserver", ca, pki.Leaf{CommonName: "kube-apiserver", Hosts: hosts}),
-		k.pki.Write("webhook", ca, pki.Leaf{CommonName: "jobset-webhook", Hosts: []string{"127.0.0.1"}}),
-		k.pki.Write("kubelet-client", ca, pki.Leaf{CommonName: "kube-apiserver-kubelet-client"}),
-		k.pki.Write("front-proxy", k.pki.FrontProxy, pki.Leaf{CommonName: controlplane.FrontProxyName}),
-		k.pki.Write("queue", ca, pki.Leaf{CommonName: "berth-api",
-			Hosts: append(hosts[len(hosts)-1:], "127.0.0.1", "localhost", "berth-api.berth-system.svc")}),
-	)
-	if err != nil {
-		return fmt.Errorf("certificates: %w", err)
-	}
-	return k.identify()
-}
-
-// Identities of the cluster's own parts.
-const (
-	masters           = "system:masters"
-	identityScheduler = "system:berth-scheduler"
-	identityKCM       = "system:kube-controller-manager"
-	identityJobSet    = "system:jobset"
-	identityLocal     = "system:berth-local"
-)
-
-// identify creates the client configurations of the administrator and of the cluster's
-// own parts.
-func (k *cluster) identify() error {
-	for _, f := range []struct {
-		file, name, group, namespace string
-	}{
-		{FileAdmin, k.Admin.Name, masters, k.Admin.Namespace()},
-		{FileScheduler, identityScheduler, "", ""},
-		{fileControllers, identityKCM, masters, ""},
-	} {
-		leaf := pki.Leaf{CommonName: f.name}
-		if f.group != "" {
-			leaf.Organizations = []string{f.group}
-		}
-		pair, err := k.pki.CA.Sign(leaf)
-		if err != nil {
-			return err
-		}
-		if err := k.state.write(f.file, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, f.name,
-			f.namespace)); err != nil {
-			return err
-		}
-	}
-	var err error
-	if k.admin, err = k.client(identityLocal); err != nil {
-		return err
-	}
-	return k.writeSchedulerArgs()
-}
-
-// client returns an administrator's client configuration without rate limits, because
-// the server is on this machine and serves only this cluster.
-func (k *cluster) client(name string) (*rest.Config, error) {
-	p, err := k.pki.CA.Sign(pki.Leaf{CommonName: name, Organizations: []string{masters}})
-	if err != nil {
-		return nil, err
-	}
-	return &rest.Config{
-		Host:            k.info.Server,
-		TLSClientConfig: rest.TLSClientConfig{CAData: k.pki.CA.CertPEM, CertData: p.Cert, KeyData: p.Key},
-		QPS:             5000, Burst: 10000,
-		DisableCompression: true,
-	}, nil
-}
-
 // setUp sets up the cluster in the API server: types, controllers, users, partitions,
 // scheduler, nodes; concurrently where they do not depend on each other.
 func (k *cluster) setUp(ctx context.Context) error {
@@ -356,6 +277,18 @@ func (k *cluster) addUsers(ctx context.Context, a *api) error {
 		if err := addUser(ctx, a, u, "None"); err != nil {
 			return fmt.Errorf("user %s: %w", u.Name, err)
 		}
+	}
+	return k.writeUserKubeconfigs()
+}
+
+// writeUserKubeconfigs writes the kubeconfigs of users where their commands find them.
+func (k *cluster) writeUserKubeconfigs() error {
+	k.kubeconfigs.Lock()
+	defer k.kubeconfigs.Unlock()
+	for _, u := range k.Users {
+		if u.Name == k.Admin.Name {
+			continue
+		}
 		data, err := userKubeconfig(k.pki, k.info.Server, u)
 		if err != nil {
 			return err
@@ -378,6 +311,9 @@ func (k *cluster) addUsers(ctx context.Context, a *api) error {
 // stop stops everything in reverse order. The control plane stops last, so that the
 // others can still write their final states.
 func (k *cluster) stop() {
+	if k.stopRenewal != nil {
+		k.stopRenewal()
+	}
 	for i := len(k.parts) - 1; i >= 0; i-- {
 		k.parts[i].stop()
 		<-k.parts[i].done
@@ -439,14 +375,11 @@ func (k *cluster) startNodes(ctx context.Context) error {
 	if k.Parts.Nodes == nil || len(k.Nodes) == 0 {
 		return nil
 	}
-	serving, err := k.pki.CA.Sign(pki.Leaf{CommonName: "system:node", Hosts: []string{"127.0.0.1", "localhost"}})
-	if err != nil {
-		return err
-	}
 	c := NodesConfig{
 		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), Network: k.network,
 		APIHost: k.network.Gateway().String(), APIPort: portOf(k.api),
-		Serving: serving, CA: k.pki.CA.CertPEM, Log: k.log("nodes"),
+		CertFile: k.pki.Path(certNodes + ".crt"), KeyFile: k.pki.Path(certNodes + ".key"),
+		CA: k.pki.CA.CertPEM, Log: k.log("nodes"),
 	}
 	return k.startPart(ctx, "process nodes", func(ctx context.Context, ready func()) error {
 		return k.Parts.Nodes(ctx, c, ready)

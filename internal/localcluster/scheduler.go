@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
-	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
 // fileAccounting is the database of accounting in the state directory.
@@ -41,14 +40,11 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 		_, err := k.network.Relay(uint16(portOf(k.queue)), target)
 		return err
 	}
-	serving, err := k.servingPair()
-	if err != nil {
-		return err
-	}
 	c := SchedulerConfig{
 		Kube: rc, Listener: k.queue,
 		PublicURL: k.info.PublicURL, PodURL: k.info.PodURL, KubeURL: k.info.KubeURL,
-		CA: k.pki.CA.CertPEM, Serving: serving, Log: k.log("scheduler"),
+		CAFile: k.pki.Path("ca.crt"), CertFile: k.pki.Path(certQueue + ".crt"), KeyFile: k.pki.Path(certQueue + ".key"),
+		Log:        k.log("scheduler"),
 		Admit:      k.gate().Decide,
 		Accounting: cmp.Or(k.Accounting, k.state.path(fileAccounting)), Archive: k.state.path(dirArchive),
 	}
@@ -84,15 +80,6 @@ func (k *cluster) gate() *controlplane.Gate {
 	return k.jobs
 }
 
-func (k *cluster) servingPair() (pki.Pair, error) {
-	cert, err := os.ReadFile(k.pki.Path("queue.crt"))
-	if err != nil {
-		return pki.Pair{}, err
-	}
-	key, err := os.ReadFile(k.pki.Path("queue.key"))
-	return pki.Pair{Cert: cert, Key: key}, err
-}
-
 func (k *cluster) schedulerClient() (*rest.Config, error) {
 	rc, err := clientcmd.BuildConfigFromFlags("", k.state.path(FileScheduler))
 	if err != nil {
@@ -110,8 +97,8 @@ func (k *cluster) writeSchedulerArgs() error {
 		"--public-url=" + k.info.PublicURL,
 		"--pod-url=" + k.info.PodURL,
 		"--kube-url=" + k.info.KubeURL,
-		"--tls-cert-file=" + k.pki.Path("queue.crt"),
-		"--tls-key-file=" + k.pki.Path("queue.key"),
+		"--tls-cert-file=" + k.pki.Path(certQueue+".crt"),
+		"--tls-key-file=" + k.pki.Path(certQueue+".key"),
 		"--tls-ca-file=" + k.pki.Path("ca.crt"),
 		"--default-profile",
 		"--webhook-front-proxy",

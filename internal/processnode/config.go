@@ -43,9 +43,10 @@ type Config struct {
 	// Listen is the address of the kubelet API of all nodes; empty: 127.0.0.1 and a
 	// free port. It serves only clients with a certificate from ClientCA with
 	// KubeletClient as its common name (empty: KubeletClientName) or the organization
-	// system:masters.
+	// system:masters. ServingCert returns its certificate for each connection, as
+	// tls.Config.GetCertificate.
 	Listen        string
-	ServingCert   tls.Certificate
+	ServingCert   func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	ClientCA      *x509.CertPool
 	KubeletClient string
 
@@ -69,7 +70,7 @@ func (c *Config) validate() error {
 		return errors.New("process nodes: no directory")
 	case c.Network == nil:
 		return errors.New("process nodes: no network")
-	case len(c.ServingCert.Certificate) == 0 || c.ClientCA == nil:
+	case c.ServingCert == nil || c.ClientCA == nil:
 		return errors.New("process nodes: no certificates for the kubelet API")
 	}
 	seen := map[string]bool{}

@@ -197,7 +197,7 @@ func (s *Site) adminEnv() []string {
 // addKubeconfigs gives every user of the site the connection that a login node
 // would.
 func (s *Site) addKubeconfigs() error {
-	store, err := pki.Open(filepath.Join(s.plane.state, statePKI), time.Now)
+	store, err := pki.Open(filepath.Join(s.plane.state, statePKI), time.Now, pki.LeafLife)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (p *plane) admit(spec *nodeSpec, dir string) error {
 	if err != nil {
 		return err
 	}
-	store, err := pki.Open(filepath.Join(p.state, statePKI), time.Now)
+	store, err := pki.Open(filepath.Join(p.state, statePKI), time.Now, pki.LeafLife)
 	if err != nil {
 		return err
 	}

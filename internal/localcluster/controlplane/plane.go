@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
+	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/jobsets"
 )
 
@@ -97,11 +97,11 @@ func (p *Plane) StartControllers() {
 // StartJobSet starts JobSet's controllers and webhooks and returns when the
 // webhooks are served. The JobSet CRD must be established.
 func (p *Plane) StartJobSet(ctx context.Context) error {
-	cert, err := tls.LoadX509KeyPair(p.config.PKI.Path("webhook.crt"), p.config.PKI.Path("webhook.key"))
+	cert, err := certfile.Open(p.config.PKI.Path("webhook.crt"), p.config.PKI.Path("webhook.key"))
 	if err != nil {
 		return err
 	}
-	hooks := jobsets.NewHooks(p.config.Webhook, cert)
+	hooks := jobsets.NewHooks(p.config.Webhook, cert.Server)
 	p.run(&p.looping, func() error { return jobsets.Run(p.controllers, p.config.JobSet, hooks) })
 	select {
 	case <-hooks.Started():

@@ -4,7 +4,6 @@ package parts
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/localcluster"
 	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
 	"github.com/berth-hpc/berth/internal/processnode"
@@ -53,7 +53,7 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 	return app.Run(ctx, app.Config{
 		Kube: c.Kube, Listener: c.Listener,
 		PublicURL: c.PublicURL, PodURL: c.PodURL, KubeURL: c.KubeURL,
-		TLS:      app.TLSFiles{CA: c.CA, Certificate: c.Serving.Cert, Key: c.Serving.Key},
+		TLS:      app.TLSFiles{CA: c.CAFile, Certificate: c.CertFile, Key: c.KeyFile},
 		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true,
 		DefaultProfile: true, Identity: "local",
 		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
@@ -61,7 +61,7 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 }
 
 func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error {
-	serving, err := tls.X509KeyPair(c.Serving.Cert, c.Serving.Key)
+	serving, err := certfile.Open(c.CertFile, c.KeyFile)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 	cfg := processnode.Config{
 		Client: client, Dir: c.Dir, Network: net,
 		APIHost: c.APIHost, APIPort: c.APIPort,
-		Listen: "127.0.0.1:0", ServingCert: serving, ClientCA: pool,
+		Listen: "127.0.0.1:0", ServingCert: serving.Server, ClientCA: pool,
 		StopGrace: stopGrace, Ready: ready,
 		Log: func(format string, args ...any) { c.Log.Info(fmt.Sprintf(format, args...)) },
 	}

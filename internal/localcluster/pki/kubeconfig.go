@@ -10,11 +10,23 @@ import (
 // it, the client's own certificate, and the namespace of its context ("" for the
 // default one).
 func Kubeconfig(server string, caPEM []byte, client Pair, user, namespace string) []byte {
-	var b strings.Builder
 	e := base64.StdEncoding.EncodeToString
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: berth\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n", server, e(caPEM))
-	fmt.Fprintf(&b, "users:\n- name: %s\n  user:\n    client-certificate-data: %s\n    client-key-data: %s\n", user,
-		e(client.Cert), e(client.Key))
+	return kubeconfig(server, caPEM, fmt.Sprintf("client-certificate-data: %s\n    client-key-data: %s\n",
+		e(client.Cert), e(client.Key)), user, namespace)
+}
+
+// Kubeconfig returns a client's configuration file that names the files of the certificate
+// NAME, so that a long-running client uses the renewed one.
+func (s *Store) Kubeconfig(server, name, user, namespace string) []byte {
+	return kubeconfig(server, s.CA.CertPEM, fmt.Sprintf("client-certificate: %s\n    client-key: %s\n",
+		s.Path(name+".crt"), s.Path(name+".key")), user, namespace)
+}
+
+func kubeconfig(server string, caPEM []byte, client, user, namespace string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\nclusters:\n- name: berth\n  cluster:\n    server: %s\n    certificate-authority-data: %s\n",
+		server, base64.StdEncoding.EncodeToString(caPEM))
+	fmt.Fprintf(&b, "users:\n- name: %s\n  user:\n    %s", user, client)
 	fmt.Fprintf(&b, "contexts:\n- name: berth\n  context:\n    cluster: berth\n    user: %s\n", user)
 	if namespace != "" {
 		fmt.Fprintf(&b, "    namespace: %s\n", namespace)

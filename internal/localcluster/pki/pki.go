@@ -2,12 +2,11 @@
 // clients, one for the API server's front proxy), the key that signs ServiceAccount
 // tokens, and the leaf certificates signed by the CAs.
 //
-// The CAs and the key are in files and survive restarts; leaf certificates are cheap
-// and are created at each start.
+// The CAs and the key are in files and survive restarts; leaf certificates are cheap. They
+// are created at each start, and again while the cluster runs, before they expire.
 package pki
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -25,8 +24,10 @@ import (
 )
 
 const (
-	caLife   = 20 * 365 * 24 * time.Hour
-	leafLife = 366 * 24 * time.Hour
+	caLife = 20 * 365 * 24 * time.Hour
+	// caRenewal is the time before the end of a CA at which it is renewed. Its key stays,
+	// so that the previous certificate of the CA verifies new leaves, too, until it expires.
+	caRenewal = 3 * 365 * 24 * time.Hour
 	// skew allows for clocks that are behind.
 	skew = time.Hour
 )
@@ -34,8 +35,9 @@ const (
 // Store is a directory of certificates. Its methods are not safe for concurrent
 // use with each other.
 type Store struct {
-	dir string
-	now func() time.Time
+	dir  string
+	now  func() time.Time
+	life time.Duration
 
 	// CA signs servers and clients, FrontProxy the API server as a client of
 	// aggregated APIs and webhooks.
@@ -43,12 +45,16 @@ type Store struct {
 	FrontProxy *Authority
 }
 
+// LeafLife is how long leaves are valid if nothing else is configured.
+const LeafLife = 366 * 24 * time.Hour
+
 // Authority signs certificates.
 type Authority struct {
 	CertPEM []byte
 	cert    *x509.Certificate
-	key     crypto.Signer
+	key     *ecdsa.PrivateKey
 	now     func() time.Time
+	life    time.Duration // of leaves
 }
 
 // Pair is a certificate with its key, PEM.
@@ -69,12 +75,13 @@ type Leaf struct {
 }
 
 // Open reads the directory's CAs and key and creates those that are missing. It creates
-// the directory with mode 0700 if it is missing. now is the clock.
-func Open(dir string, now func() time.Time) (*Store, error) {
+// the directory with mode 0700 if it is missing. now is the clock, life how long leaves
+// are valid.
+func Open(dir string, now func() time.Time, life time.Duration) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, now: now}
+	s := &Store{dir: dir, now: now, life: life}
 	var err error
 	if s.CA, err = s.authority("ca", "berth-ca"); err != nil {
 		return nil, err
@@ -97,6 +104,24 @@ func (s *Store) Write(name string, ca *Authority, leaf Leaf) error {
 	return s.writePair(name, p)
 }
 
+// Renew signs a leaf again and replaces NAME.crt. NAME.key stays, so that a program that reads
+// the files meanwhile finds two that belong together.
+func (s *Store) Renew(name string, ca *Authority, leaf Leaf) error {
+	data, err := os.ReadFile(s.Path(name + ".key"))
+	if err != nil {
+		return err
+	}
+	key, err := decodeKey(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Path(name+".key"), err)
+	}
+	p, err := ca.signKey(leaf, key)
+	if err != nil {
+		return err
+	}
+	return writeFile(s.Path(name+".crt"), p.Cert)
+}
+
 func (s *Store) writePair(name string, p Pair) error {
 	if err := writeFile(s.Path(name+".key"), p.Key); err != nil {
 		return err
@@ -104,13 +129,17 @@ func (s *Store) writePair(name string, p Pair) error {
 	return writeFile(s.Path(name+".crt"), p.Cert)
 }
 
-// Sign returns a new key and a certificate for it, which is valid for leafLife.
+// Sign returns a new key and a certificate for it.
 func (a *Authority) Sign(leaf Leaf) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Pair{}, err
 	}
-	t := template(leaf.CommonName, a.now(), leafLife)
+	return a.signKey(leaf, key)
+}
+
+func (a *Authority) signKey(leaf Leaf, key *ecdsa.PrivateKey) (Pair, error) {
+	t := template(leaf.CommonName, a.now(), a.life)
 	t.Subject.Organization = leaf.Organizations
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	for _, h := range leaf.Hosts {
@@ -134,17 +163,13 @@ func (a *Authority) Sign(leaf Leaf) (Pair, error) {
 }
 
 func (s *Store) authority(name, commonName string) (*Authority, error) {
-	a := &Authority{now: s.now}
+	a := &Authority{now: s.now, life: s.life}
 	certPEM, err := os.ReadFile(s.Path(name + ".crt"))
 	if errors.Is(err, fs.ErrNotExist) {
-		p, merr := newAuthority(commonName, s.now())
-		if merr != nil {
-			return nil, merr
+		var p Pair
+		if p, err = newAuthority(commonName, s.now()); err == nil {
+			certPEM, err = p.Cert, s.writePair(name, p)
 		}
-		if merr := s.writePair(name, p); merr != nil {
-			return nil, merr
-		}
-		certPEM, err = p.Cert, nil
 	}
 	if err != nil {
 		return nil, err
@@ -157,7 +182,23 @@ func (s *Store) authority(name, commonName string) (*Authority, error) {
 	if a.cert, a.key, err = decode(certPEM, keyPEM); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Path(name), err)
 	}
+	if s.now().Add(caRenewal).After(a.cert.NotAfter) {
+		return a, s.renewAuthority(name, a)
+	}
 	return a, nil
+}
+
+// renewAuthority replaces the certificate of a CA; its key stays.
+func (s *Store) renewAuthority(name string, a *Authority) error {
+	p, err := selfSign(a.cert.Subject.CommonName, s.now(), a.key)
+	if err != nil {
+		return err
+	}
+	if a.cert, _, err = decode(p.Cert, p.Key); err != nil {
+		return err
+	}
+	a.CertPEM = p.Cert
+	return writeFile(s.Path(name+".crt"), p.Cert)
 }
 
 func newAuthority(commonName string, now time.Time) (Pair, error) {
@@ -165,6 +206,11 @@ func newAuthority(commonName string, now time.Time) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
+	return selfSign(commonName, now, key)
+}
+
+// selfSign returns the certificate of a CA with that key.
+func selfSign(commonName string, now time.Time, key *ecdsa.PrivateKey) (Pair, error) {
 	t := template(commonName, now, caLife)
 	t.IsCA = true
 	t.BasicConstraintsValid = true
@@ -217,18 +263,27 @@ func encode(der []byte, key *ecdsa.PrivateKey) (Pair, error) {
 	return Pair{Cert: pemBlock("CERTIFICATE", der), Key: pemBlock("EC PRIVATE KEY", k)}, nil
 }
 
-func decode(certPEM, keyPEM []byte) (*x509.Certificate, crypto.Signer, error) {
+func decode(certPEM, keyPEM []byte) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	c, _ := pem.Decode(certPEM)
-	k, _ := pem.Decode(keyPEM)
-	if c == nil || k == nil {
-		return nil, nil, errors.New("not PEM")
+	if c == nil {
+		return nil, nil, errNotPEM
 	}
 	cert, err := x509.ParseCertificate(c.Bytes)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := x509.ParseECPrivateKey(k.Bytes)
+	key, err := decodeKey(keyPEM)
 	return cert, key, err
+}
+
+var errNotPEM = errors.New("not PEM")
+
+func decodeKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
+	k, _ := pem.Decode(keyPEM)
+	if k == nil {
+		return nil, errNotPEM
+	}
+	return x509.ParseECPrivateKey(k.Bytes)
 }
 
 func pemBlock(kind string, der []byte) []byte {

@@ -22,7 +22,7 @@ func dial(port uint16) (net.Conn, error) {
 // status code.
 func getAs(t *testing.T, addr, name, organization string) int {
 	t.Helper()
-	store, err := pki.Open(filepath.Join(state, "pki"), time.Now)
+	store, err := pki.Open(filepath.Join(state, "pki"), time.Now, pki.LeafLife)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/localcluster"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 	"github.com/berth-hpc/berth/internal/processnode"
@@ -149,7 +149,7 @@ func startNodes(config *rest.Config, dir, key string, names ...string) (*nodeRun
 	if err != nil {
 		return nil, err
 	}
-	store, err := pki.Open(filepath.Join(dir, "pki"), time.Now)
+	store, err := pki.Open(filepath.Join(dir, "pki"), time.Now, pki.LeafLife)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func startNodes(config *rest.Config, dir, key string, names ...string) (*nodeRun
 		return nil, err
 	}
 	base := filepath.Join(dir, "pki", "kubelet-"+key)
-	serving, err := tls.LoadX509KeyPair(base+".crt", base+".key")
+	serving, err := certfile.Open(base+".crt", base+".key")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func startNodes(config *rest.Config, dir, key string, names ...string) (*nodeRun
 	}
 	c := processnode.Config{
 		Client: kubernetes.NewForConfigOrDie(config), Dir: own, Network: network,
-		APIHost: host, APIPort: apiPort, ServingCert: serving, ClientCA: pool,
+		APIHost: host, APIPort: apiPort, ServingCert: serving.Server, ClientCA: pool,
 		Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
 	}
 	for _, name := range names {

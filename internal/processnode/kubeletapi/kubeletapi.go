@@ -46,7 +46,8 @@ type Pod interface {
 
 // Config describes a server. All fields are needed.
 type Config struct {
-	Certificate tls.Certificate
+	// Certificate is as tls.Config.GetCertificate.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	ClientCA    *x509.CertPool
 	// Client is the common name of the API server's client certificate.
 	Client string
@@ -74,10 +75,10 @@ func New(c Config) *http.Server {
 	h := &http.Server{
 		Handler: s.authenticated(mux),
 		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{c.Certificate},
-			ClientCAs:    c.ClientCA,
-			ClientAuth:   tls.RequireAndVerifyClientCert,
-			MinVersion:   tls.VersionTLS12,
+			GetCertificate: c.Certificate,
+			ClientCAs:      c.ClientCA,
+			ClientAuth:     tls.RequireAndVerifyClientCert,
+			MinVersion:     tls.VersionTLS12,
 			// Streams are upgraded connections, which HTTP/2 does not support.
 			NextProtos: []string{"http/1.1"},
 		},

@@ -27,9 +27,9 @@ type Address struct {
 type Link struct {
 	// Find returns the address of the present leader.
 	Find func(context.Context) (Address, error)
-	// Certificate is this process's client certificate, by which the leader recognizes a
-	// peer.
-	Certificate tls.Certificate
+	// Certificate returns this process's client certificate, by which the leader recognizes
+	// a peer, as tls.Config.GetClientCertificate.
+	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 	mu        sync.Mutex
 	address   Address
@@ -71,7 +71,7 @@ func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	l.address, l.base = a, base
 	l.transport = &http.Transport{
 		TLSClientConfig: &tls.Config{
-			RootCAs: roots, Certificates: []tls.Certificate{l.Certificate}, MinVersion: tls.VersionTLS12,
+			RootCAs: roots, GetClientCertificate: l.Certificate, MinVersion: tls.VersionTLS12,
 		},
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
 	}

@@ -79,8 +79,8 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 		// Errors of clients' connections are not worth a line in the log.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{e.certificate},
-			MinVersion:   tls.VersionTLS12,
+			GetCertificate: e.certificate.Server,
+			MinVersion:     tls.VersionTLS12,
 			// The queue API identifies the API server by its client certificate. It
 			// verifies the certificate itself, because its CA may change.
 			ClientAuth: tls.RequestClientCert,

@@ -33,8 +33,8 @@ type Config struct {
 	PodURL    string
 	KubeURL   string
 
-	// TLS is the API role's certificate. Zero: one is created and signed by the CA in
-	// the Secret berth-system/berth-api-tls.
+	// TLS is the API role's certificate. The files may be replaced at any time. Zero: one is
+	// created and signed by the CA in the Secret berth-system/berth-api-tls.
 	TLS TLSFiles
 
 	// Register writes the webhook configurations and the APIService with PublicURL
@@ -133,9 +133,9 @@ type Accounting struct {
 	Archive   string
 }
 
-// TLSFiles are PEM blocks, not paths.
+// TLSFiles are the paths of PEM files.
 type TLSFiles struct {
-	CA, Certificate, Key []byte
+	CA, Certificate, Key string
 }
 
 // Election has the durations of the leader election. Zero: 10 s, 7 s, 500 ms, with which a

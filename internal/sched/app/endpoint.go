@@ -9,11 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -28,8 +31,9 @@ const serviceHost = serviceName + "." + wire.SystemNamespace + ".svc"
 // endpoint is the address and the certificate of the API role.
 type endpoint struct {
 	net.Listener
-	certificate tls.Certificate
-	ca          []byte // PEM
+	certificate *certfile.File
+	ca          []byte   // PEM
+	files       TLSFiles // where certificate and ca are from; may be zero
 	// peer recognizes the certificates of other processes of Berth.
 	peer func([]*x509.Certificate) bool
 	// secret is the last part of the webhooks' paths; "": none.
@@ -56,20 +60,25 @@ func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoi
 			return nil, err
 		}
 	}
-	files := cfg.TLS
-	if len(files.Certificate) == 0 {
-		var err error
-		if files, e.secret, err = ownCertificate(ctx, c.Client, hostsOf(cfg.PublicURL, cfg.PodURL)); err != nil {
-			return nil, err
-		}
-	}
-	cert, err := tls.X509KeyPair(files.Certificate, files.Key)
-	if err != nil {
+	if err := e.certify(ctx, cfg, c.Client); err != nil {
 		return nil, fmt.Errorf("certificate of the API role: %w", err)
 	}
-	e.certificate, e.ca = cert, files.CA
-	e.peer = replica.Peers(files.CA, serviceHost)
+	e.peer = replica.Peers(e.ca, serviceHost)
 	return e, nil
+}
+
+// certify opens the configured certificate, or creates one.
+func (e *endpoint) certify(ctx context.Context, cfg *Config, c client.Client) (err error) {
+	if e.files = cfg.TLS; e.files != (TLSFiles{}) {
+		if e.ca, err = os.ReadFile(e.files.CA); err == nil {
+			e.certificate, err = certfile.Open(e.files.Certificate, e.files.Key)
+		}
+		return err
+	}
+	var own tls.Certificate
+	own, e.ca, e.secret, err = ownCertificate(ctx, c, hostsOf(cfg.PublicURL, cfg.PodURL), time.Now())
+	e.certificate = certfile.Fixed(own)
+	return err
 }
 
 // onlyPeers refuses requests that are not from other processes of Berth, which all have

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/sched/flags"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
 )
@@ -76,7 +77,8 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 			return c, fmt.Errorf("--egress-policy: %w", err)
 		}
 	}
-	if err := c.TLS.read(values.Certificate, values.Key, values.CA); err != nil {
+	c.TLS = TLSFiles{CA: values.CA, Certificate: values.Certificate, Key: values.Key}
+	if err := c.TLS.check(); err != nil {
 		return c, err
 	}
 	c.Log = logTo(out, values.Verbose)
@@ -105,22 +107,20 @@ func (c *Config) setRoles(text string) error {
 	return nil
 }
 
-// read reads three files, or none.
-func (t *TLSFiles) read(cert, key, ca string) error {
-	if cert == "" && key == "" && ca == "" {
+// check returns an error if some of the files are named and others are not, or one cannot be
+// used.
+func (t *TLSFiles) check() error {
+	if *t == (TLSFiles{}) {
 		return nil
 	}
-	if cert == "" || key == "" || ca == "" {
+	if t.Certificate == "" || t.Key == "" || t.CA == "" {
 		return errors.New("set certificate, key and CA together, or none of them")
 	}
-	for path, to := range map[string]*[]byte{cert: &t.Certificate, key: &t.Key, ca: &t.CA} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		*to = b
+	if _, err := os.Stat(t.CA); err != nil {
+		return err
 	}
-	return nil
+	_, err := certfile.Open(t.Certificate, t.Key)
+	return err
 }
 
 // logTo returns a log that writes to out, and sends the log of the libraries there.

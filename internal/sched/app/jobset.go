@@ -25,7 +25,7 @@ func startJobSet(ctx context.Context, cfg Config, c client.Client, e *endpoint) 
 	if err != nil {
 		return nil, fmt.Errorf("JobSet's webhooks: %w", err)
 	}
-	hooks := jobsets.NewHooks(l, e.certificate)
+	hooks := jobsets.NewHooks(l, e.certificate.Server)
 	ended := make(chan error, 1)
 	go func() { ended <- jobsets.Run(ctx, cfg.Kube, hooks) }()
 	select {

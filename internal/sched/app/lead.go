@@ -89,7 +89,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := startCaches(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -128,6 +128,11 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := publishAddress(ctx, &cfg, cluster.Client, endpoint.Addr()); err != nil {
 		cfg.Log.Warn("a standby will wait for the end of the lease if this process dies", "error", err)
 	}
+	wg.Go(func() {
+		if err := endpoint.watchCertificate(ctx, cfg.Log); err != nil {
+			failed <- err
+		}
+	})
 	if namespaceController != nil {
 		wg.Go(func() { namespaceController.Run(ctx) })
 	}

@@ -38,7 +38,7 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	}
 	defer endpoint.Close()
 	leader := &replica.Leader{Cluster: cluster, Now: time.Now,
-		Link: &replica.Link{Find: finder(cfg, cluster.Client, endpoint.ca), Certificate: endpoint.certificate}}
+		Link: &replica.Link{Find: finder(cfg, cluster.Client, endpoint.ca), Certificate: endpoint.certificate.Client}}
 	queries := query.New(cluster, time.Now)
 	rec := newReader(cfg, cluster)
 	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: queries, Leader: leader,
@@ -55,6 +55,7 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { rec.Run(ctx); return nil })
 	all.Go(func() error { leader.Run(ctx); return nil })
+	all.Go(func() error { return endpoint.watchCertificate(ctx, cfg.Log) })
 	all.Go(func() error {
 		if err := serve(ctx, endpoint, q); ctx.Err() == nil {
 			return fmt.Errorf("API role: %w", err)
