@@ -106,7 +106,7 @@ func listAssociations(r *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.document("associations", r.selectAssociations(s)), nil
+	return r.document("associations", forms(r.selectAssociations(s), r.laterAssociation)), nil
 }
 
 func getAssociation(r *request) ([]byte, error) {
@@ -122,7 +122,7 @@ func getAssociation(r *request) ([]byte, error) {
 	case len(found) == 0:
 		return nil, nothingFound("slurmdb_associations_get", "associations", 0)
 	}
-	return r.document("associations", found), nil
+	return r.document("associations", forms(found, r.laterAssociation)), nil
 }
 
 func (r *request) selectAssociations(s *status.AcctState) []any {
@@ -230,7 +230,7 @@ func (r *request) users(name string) ([]byte, error) {
 	if len(found) == 0 && name != "" {
 		return nil, nothingFound("slurmdb_users_get", "users", 0)
 	}
-	return r.document("users", found), nil
+	return r.document("users", forms(found, r.laterUser)), nil
 }
 
 func userObjects(s *status.AcctState, name string) []any {
@@ -280,7 +280,7 @@ func (r *request) accounts(name string) ([]byte, error) {
 	if len(found) == 0 && name != "" {
 		return nil, nothingFound("slurmdb_accounts_get", "accounts", 0)
 	}
-	return r.document("accounts", found), nil
+	return r.document("accounts", forms(found, r.laterAccount)), nil
 }
 
 func accountObjects(s *status.AcctState, name string) []any {

@@ -122,6 +122,8 @@ func propertiesSchema(list []property) format.Object {
 		o = append(o, format.Member{Name: p.name, Value: schema})
 	}
 	o = append(o, per(
+		propertyArguments, per("type", "array", "description", "name and arguments of the script",
+			"items", per("type", "string")),
 		propertyCPUBinding, per("type", "string", "description", "binding of tasks to CPUs"),
 		propertyDirectory, per("type", "string", "description", "directory in which the job runs"),
 		propertyEnvironment, per("type", "object", "description", "environment of the job",

@@ -31,6 +31,7 @@ var properties = []property{
 	{"cluster_constraint", "cluster-constraint", text, "features of the cluster", "string"},
 	{"comment", "comment", text, "comment", "string"},
 	{"constraints", "constraint", text, "required features of nodes", "string"},
+	{"container", "container", text, "OCI bundle", "string"},
 	{"core_specification", "core-spec", number, "cores for the system", "integer"},
 	{"cores_per_socket", "cores-per-socket", number, "cores of each socket", "integer"},
 	{"cpu_binding_hint", "hint", text, "hint for the binding", "string"},
@@ -53,11 +54,9 @@ var properties = []property{
 	{"gres_flags", "gres-flags", text, "flags of generic resources", "string"},
 	{"hold", "hold", flag, "submit in held state", "boolean"},
 	{
-		"kill_on_invalid_dependency",
-		"kill-on-invalid-dep",
+		"kill_on_invalid_dependency", "kill-on-invalid-dep",
 		yesNo,
-		"end if a dependency can never be satisfied",
-		"boolean",
+		"end if a dependency can never be satisfied", "boolean",
 	},
 	{"licenses", "licenses", text, "licenses", "string"},
 	{"mail_type", "mail-type", list, "events to send mail for", "string"},
@@ -74,7 +73,9 @@ var properties = []property{
 	{"no_kill", "no-kill", noKill, "continue when a node is lost", "boolean"},
 	{"nodes", "nodes", nodeRange, "number of nodes, or the least and the greatest", "array"},
 	{"open_mode", "open-mode", text, "append or truncate the output", "string"},
+	{"oversubscribe", "oversubscribe", flag, "share nodes with other jobs", "boolean"},
 	{"partition", "partition", text, "partitions, separated by commas", "string"},
+	{"prefer", "prefer", text, "preferred features of nodes", "string"},
 	{"priority", "priority", number, "priority (operators only)", "integer"},
 	{"qos", "qos", text, "quality of service", "string"},
 	{"requeue", "requeue", requeue, "requeue the job after a failure of a node", "boolean"},
@@ -112,8 +113,15 @@ var later = []property{
 	{"tres_per_task", "gpus-per-task", tresCount, "generic resources for each task", "string"},
 	{"tres_per_socket", "gpus-per-socket", tresCount, "generic resources for each socket", "string"},
 	{"extra", "extra", text, "text for other programs", "string"},
-	{"container", "container", text, "OCI bundle", "string"},
-	{"prefer", "prefer", text, "preferred features of nodes", "string"},
+	{"contiguous", "contiguous", flag, "nodes that follow each other", "boolean"},
+	{"exclusive", "exclusive", exclusiveList, "whole nodes: true, user or mcs", "array"},
+	{"kill_on_node_fail", "no-kill", killOnFailure, "end when a node is lost", "boolean"},
+	{"kill_warning_delay", "", minutes, "seconds from the signal to the time limit", "integer"},
+	{"kill_warning_signal", "", text, "signal before the time limit", "string"},
+	{"open_mode", "open-mode", list, "APPEND or TRUNCATE", "array"},
+	{"overcommit", "overcommit", flag, "several tasks on a CPU", "boolean"},
+	{"required_switches", "", number, "greatest number of leaf switches", "integer"},
+	{"wait_for_switch", "", number, "seconds to wait for them", "integer"},
 	{"nodelist", "nodelist", text, "nodes that the job must get", "string"},
 	{"time_minutes", "time", minutes, "time limit in minutes", "integer"},
 	{"network", "network", text, "network of the job", "string"},
@@ -268,6 +276,24 @@ func exclusive(v json.RawMessage) (string, error) {
 	}
 	return text(v)
 }
+
+// exclusiveList returns the value of --exclusive from an array.
+func exclusiveList(v json.RawMessage) (string, error) {
+	var items []string
+	if json.Unmarshal(v, &items) != nil {
+		return exclusive(v)
+	}
+	switch {
+	case len(items) == 0 || slices.Contains(items, "false"):
+		return omitted, nil
+	case slices.Contains(items, "true"):
+		return bare, nil
+	}
+	return strings.Join(items, ","), nil
+}
+
+// killOnFailure is --no-kill with the opposite meaning.
+func killOnFailure(v json.RawMessage) (string, error) { return choose(v, omitted, bare) }
 
 // tresCount returns a list of generic resources without the prefix that TRES have.
 func tresCount(v json.RawMessage) (string, error) {

@@ -18,11 +18,11 @@ func (r *request) qos(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	member := "QOS"
+	list := "QOS"
 	if r.modern() {
-		member = "qos"
+		list = "qos"
 	}
-	return r.document(member, qosObjects(s, name)), nil
+	return r.document(list, forms(qosObjects(s, name), r.laterQOS)), nil
 }
 
 func qosObjects(s *status.AcctState, name string) []any {
@@ -102,21 +102,18 @@ func qosLimits(q *status.AcctQOS) format.Object {
 		"max", per(
 			"active_jobs", per("accruing", nil, "count", number(l.GrpJobs)),
 			"tres", per(
-				"total",
-				tresList(l.GrpTRES),
-				"minutes",
-				per("per", per("qos", tresList(l.GrpTRESMins), "job", tresList(l.MaxTRESMins), "account", none,
+				"total", tresList(l.GrpTRES),
+				"minutes", per("per", per("qos", tresList(l.GrpTRESMins), "job", tresList(l.MaxTRESMins),
+					"account", none,
 					"user", none)),
-				"per",
-				per("account", tresList(l.MaxTRESPerAccount), "job", tresList(l.MaxTRES),
+				"per", per("account", tresList(l.MaxTRESPerAccount), "job", tresList(l.MaxTRES),
 					"node", tresList(l.MaxTRESPerNode), "user", tresList(l.MaxTRESUser)),
 			),
 			"wall_clock", per("per", per("qos", number(l.GrpWall), "job", number(l.MaxWall))),
 			"jobs", per(
-				"active_jobs",
-				per("per", per("account", number(l.MaxJobsPerAccount), "user", number(l.MaxJobsPerUser))),
-				"per",
-				per("account", number(l.MaxSubmitJobsPerAccount), "user", number(l.MaxSubmitJobsPerUser)),
+				"active_jobs", per("per", per("account", number(l.MaxJobsPerAccount), "user",
+					number(l.MaxJobsPerUser))),
+				"per", per("account", number(l.MaxSubmitJobsPerAccount), "user", number(l.MaxSubmitJobsPerUser)),
 			),
 			"accruing", per("per", per("account", nil, "user", nil)),
 		),
@@ -136,7 +133,9 @@ var fixedTRES = []tres{
 	{"vmem", "", 7}, {"pages", "", 8}, {"dynamic_offset", "", 1000}, {"gres", "gpu", 1001},
 }
 
-func listTRES(r *request) ([]byte, error) { return r.document("TRES", tresObjects(nil)), nil }
+func listTRES(r *request) ([]byte, error) {
+	return r.document("TRES", forms(tresObjects(nil), r.laterTRES)), nil
+}
 
 // tresObjects returns all TRES with their counts, by type and name; nil: as defined.
 func tresObjects(counts map[string]int64) []any {
@@ -190,8 +189,9 @@ func (r *request) cluster() (format.Object, error) {
 	}
 	return per(
 		"controller", per("host", info.Host, "port", 0), "flags", []any{"MULTIPLE_SLURMD"}, "name", r.session.cluster,
-		"nodes", hostlist.Fold(all.Nodes), "select_plugin", "cons_tres", "associations", per("root", nil),
-		"rpc_version", rpcVersion, "tres", tresObjects(counts),
+		"nodes", hostlist.Fold(all.Nodes), "select_plugin", "cons_tres", "associations", per("root",
+			r.rootAssociation()),
+		"rpc_version", rpcVersion, "tres", forms(tresObjects(counts), r.laterTRES),
 	), nil
 }
 
@@ -229,21 +229,18 @@ func acctConfig(r *request) ([]byte, error) {
 	for _, a := range associations(s) {
 		list = append(list, a.object(s.Cluster))
 	}
+	qos, trackable := "QOS", "TRES"
+	if r.modern() {
+		qos, trackable = "qos", "tres"
+	}
 	return encode(append(r.head(), per(
-		"clusters",
-		[]any{cluster},
-		"TRES",
-		tresObjects(nil),
-		"accounts",
-		accountObjects(s, ""),
-		"users",
-		userObjects(s, ""),
-		"QOS",
-		qosObjects(s, ""),
-		"wckeys",
-		wckeyObjects(s),
-		"associations",
-		list,
+		"clusters", []any{cluster},
+		trackable, forms(tresObjects(nil), r.laterTRES),
+		"accounts", forms(accountObjects(s, ""), r.laterAccount),
+		"users", forms(userObjects(s, ""), r.laterUser),
+		qos, forms(qosObjects(s, ""), r.laterQOS),
+		"wckeys", wckeyObjects(s),
+		"associations", forms(list, r.laterAssociation),
 	)...)), nil
 }
 
@@ -257,7 +254,6 @@ func acctDiag(r *request) ([]byte, error) {
 		return nil, &failure{number: errAccess, source: "slurmdb_get_stats"}
 	}
 	return r.document(
-		"statistics",
-		per("time_start", info.Boot, "rollups", []any{}, "RPCs", []any{}, "users", []any{}),
+		"statistics", per("time_start", info.Boot, "rollups", []any{}, "RPCs", []any{}, "users", []any{}),
 	), nil
 }

@@ -202,6 +202,9 @@ func (r *request) partitions(name string) ([]byte, error) {
 	if err != nil {
 		return nil, refusal(err, "slurm_load_partitions", errno).listing("partitions")
 	}
+	if r.modern() {
+		return r.laterPartitions(name, list.Items)
+	}
 	byName := map[string]*status.Node{}
 	for i := range nodes.Items {
 		byName[nodes.Items[i].Name] = &nodes.Items[i]
@@ -216,6 +219,17 @@ func (r *request) partitions(name string) ([]byte, error) {
 		return nil, &failure{number: errNoPartition, spelling: errno, list: "partitions"}
 	}
 	return r.document("partitions", found), nil
+}
+
+// laterPartitions returns the document of later versions.
+func (r *request) laterPartitions(name string, list []status.Partition) ([]byte, error) {
+	if name != "" {
+		list = slices.DeleteFunc(list, func(p status.Partition) bool { return p.Name != name })
+		if len(list) == 0 {
+			return nil, &failure{number: errNoPartition, list: "partitions"}
+		}
+	}
+	return dump.Partitions(r.form(), list), nil
 }
 
 // partition returns a partition in the form of 22.05.
@@ -338,13 +352,13 @@ func (r *request) reservations(name string) ([]byte, error) {
 	found := []any{}
 	for i := range list.Items {
 		if v := &list.Items[i]; name == "" || v.Name == name {
-			found = append(found, reservation(v))
+			found = append(found, r.laterReservation(reservation(v), v))
 		}
 	}
 	if len(found) == 0 && name != "" {
 		return nil, &failure{number: errBadReservation, spelling: errno, list: "reservations"}
 	}
-	return r.document("reservations", found), nil
+	return encode(r.withUpdate(append(r.head(), format.Member{Name: "reservations", Value: found}))), nil
 }
 
 // noWatts is Slurm's value for a reservation without a limit of power.
@@ -392,5 +406,5 @@ func licenses(r *request) ([]byte, error) {
 			{Name: "Reserved", Value: l.Reserved},
 		})
 	}
-	return r.document("licenses", found), nil
+	return encode(r.withUpdate(append(r.head(), format.Member{Name: "licenses", Value: found}))), nil
 }

@@ -13,10 +13,10 @@ func ping(r *request) ([]byte, error) {
 		return nil, refusal(err, "slurm_load_ctl_conf", full)
 	}
 	host := cmp.Or(info.Host, info.Kind)
-	return r.document("pings", []any{format.Object{
+	return r.document("pings", []any{r.laterPing(format.Object{
 		{Name: "hostname", Value: host}, {Name: "ping", Value: "UP"}, {Name: "status", Value: 0},
 		{Name: "mode", Value: "primary"},
-	}}), nil
+	})}), nil
 }
 
 func diag(r *request) ([]byte, error) {
@@ -25,7 +25,7 @@ func diag(r *request) ([]byte, error) {
 		return nil, refusal(err, "slurm_get_statistics", full)
 	}
 	p := &d.Plan
-	return r.document("statistics", format.Object{
+	return r.document("statistics", r.laterStatistics(format.Object{
 		{Name: "rpcs_by_message_type", Value: requestsByType(d.Types)},
 		{Name: "rpcs_by_user", Value: requestsByUser(d.Users)},
 		{Name: "parts_packed", Value: 1}, {Name: "req_time", Value: d.Time}, {Name: "req_time_start", Value: d.Since},
@@ -49,7 +49,7 @@ func diag(r *request) ([]byte, error) {
 		{Name: "bf_queue_len_mean", Value: mean(p.QueueTotal, p.Cycles)}, {Name: "bf_table_size", Value: p.Table},
 		{Name: "bf_table_size_mean", Value: mean(p.TableTotal, p.Cycles)},
 		{Name: "bf_when_last_cycle", Value: p.LastAt}, {Name: "bf_active", Value: false},
-	}), nil
+	})), nil
 }
 
 // mean returns total/n; 0 if n is 0.
@@ -90,46 +90,35 @@ func shares(r *request) ([]byte, error) {
 	}
 	found := []any{}
 	for i := range list.Items {
-		found = append(found, share(r.session.cluster, &list.Items[i]))
+		found = append(found, r.share(&list.Items[i]))
 	}
 	return r.document(
-		"shares",
-		format.Object{{Name: "shares", Value: found}, {Name: "total_shares", Value: len(found)}},
+		"shares", format.Object{{Name: "shares", Value: found}, {Name: "total_shares", Value: len(found)}},
 	), nil
 }
 
-func share(cluster string, s *status.Share) format.Object {
+func (r *request) share(s *status.Share) format.Object {
 	name, kind, parent := s.User, []any{"USER"}, s.Account
 	if s.User == "" {
 		name, kind, parent = s.Account, []any{}, ""
 	}
-	set := func(n any) format.Object { return per("set", true, "infinite", false, "number", n) }
+	number := func(f float64) any { return f }
+	if r.atLeast(v42) {
+		number = func(f float64) any { return set(f) }
+	}
 	return per(
-		"id",
-		0,
-		"cluster",
-		cluster,
-		"name",
-		name,
-		"parent",
-		parent,
-		"partition",
-		"",
-		"shares_normalized",
-		set(s.NormShares),
-		"shares",
-		set(s.RawShares),
-		"tres",
-		per("run_seconds", []any{}, "group_minutes", []any{}, "usage", []any{}),
-		"effective_usage",
-		set(s.EffectvUse),
-		"usage_normalized",
-		set(s.NormUsage),
-		"usage",
-		int64(s.RawUsage),
-		"fairshare",
-		per("factor", set(s.FairShare), "level", set(s.LevelFS)),
-		"type",
-		kind,
+		"id", 0,
+		"cluster", r.session.cluster,
+		"name", name,
+		"parent", parent,
+		"partition", "",
+		"shares_normalized", set(s.NormShares),
+		"shares", set(s.RawShares),
+		"tres", per("run_seconds", []any{}, "group_minutes", []any{}, "usage", []any{}),
+		"effective_usage", number(s.EffectvUse),
+		"usage_normalized", set(s.NormUsage),
+		"usage", int64(s.RawUsage),
+		"fairshare", per("factor", number(s.FairShare), "level", number(s.LevelFS)),
+		"type", kind,
 	)
 }

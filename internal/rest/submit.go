@@ -7,12 +7,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate"
 	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // submission is the body of POST job/submit. A heterogeneous job has several descriptions.
@@ -27,6 +29,8 @@ const (
 	propertyEnvironment = "environment"
 	propertyDirectory   = "current_working_directory"
 	propertyCPUBinding  = "cpu_binding"
+	propertyScript      = "script"
+	propertyArguments   = "argv"
 )
 
 // description is the description of a job: its properties, and the two of them that are not
@@ -76,7 +80,11 @@ func (r *request) translate(in *submission, parts []description) (*jobs.Submissi
 		}
 		args = append(args, list...)
 		if i == 0 {
-			args = append(args, "script")
+			words, err := part.words()
+			if err != nil {
+				return nil, err
+			}
+			args = append(append(args, "script"), words...)
 		}
 	}
 	environment, err := parts[0].environment()
@@ -113,8 +121,8 @@ func (r *request) translate(in *submission, parts []description) (*jobs.Submissi
 func (in *submission) script(parts []description) (string, error) {
 	script := in.Script
 	if len(parts) > 0 && script == "" {
-		if own, ok := parts[0]["script"]; ok && json.Unmarshal(own, &script) != nil {
-			return "", badProperty("script", errNotText)
+		if own, ok := parts[0][propertyScript]; ok && json.Unmarshal(own, &script) != nil {
+			return "", badProperty(propertyScript, errNotText)
 		}
 	}
 	switch {
@@ -142,10 +150,10 @@ func (d description) arguments(modern bool) ([]string, error) {
 		table[all[i].name] = &all[i]
 	}
 	var args []string
-	counts := map[string]string{}
+	pieces := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(d)) {
 		switch name {
-		case propertyEnvironment, propertyDirectory, "script", propertyCPUBinding:
+		case propertyEnvironment, propertyDirectory, propertyScript, propertyArguments, propertyCPUBinding:
 			continue
 		}
 		p := table[name]
@@ -155,25 +163,43 @@ func (d description) arguments(modern bool) ([]string, error) {
 		if string(d[name]) == "null" {
 			continue
 		}
-		value, err := p.value(d[name])
+		given, err := p.value(d[name])
 		if err != nil {
 			return nil, badProperty(name, err)
 		}
-		if p.option == "" { // minimum_nodes and maximum_nodes are one option
-			counts[name] = value
+		if p.option == "" { // a part of an option
+			pieces[name] = given
 			continue
 		}
-		switch value {
+		switch given {
 		case omitted:
 		case bare:
 			args = append(args, "--"+p.option)
 		case negated:
 			args = append(args, "--no-"+p.option)
 		default:
-			args = append(args, "--"+p.option+"="+value)
+			args = append(args, "--"+p.option+"="+given)
 		}
 	}
-	return append(args, nodeCounts(counts["minimum_nodes"], counts["maximum_nodes"])...), nil
+	return append(args, combined(pieces)...), nil
+}
+
+// combined returns the options that several properties describe together.
+func combined(pieces map[string]string) []string {
+	args := nodeCounts(pieces["minimum_nodes"], pieces["maximum_nodes"])
+	if sig := pieces["kill_warning_signal"]; sig != "" {
+		if delay := pieces["kill_warning_delay"]; delay != "" {
+			sig += "@" + delay
+		}
+		args = append(args, "--signal="+sig)
+	}
+	if n := pieces["required_switches"]; n != "" && n != "0" {
+		if seconds, err := strconv.ParseInt(pieces["wait_for_switch"], 10, 32); err == nil && seconds > 0 {
+			n += "@" + value.FormatSeconds(seconds)
+		}
+		args = append(args, "--switches="+n)
+	}
+	return args
 }
 
 // nodeCounts returns the option for the least and the greatest number of nodes; "": not given.
@@ -187,6 +213,23 @@ func nodeCounts(least, most string) []string {
 		least = "1"
 	}
 	return []string{"--nodes=" + least + "-" + most}
+}
+
+// words returns the arguments of the script. As in sbatch, the first element of "argv" is the
+// name of the script.
+func (d description) words() ([]string, error) {
+	v, ok := d[propertyArguments]
+	if !ok || string(v) == "null" {
+		return nil, nil
+	}
+	var list []string
+	if json.Unmarshal(v, &list) != nil {
+		return nil, badProperty(propertyArguments, errors.New("an array of strings expected"))
+	}
+	if slices.Contains(list, ":") {
+		return nil, badProperty(propertyArguments, errors.New("a colon is no argument"))
+	}
+	return list[min(1, len(list)):], nil
 }
 
 // environment returns the environment of the job: an object, or an array of NAME=value.
@@ -207,11 +250,11 @@ func (d description) environment() ([]string, error) {
 		return nil, badProperty(propertyEnvironment, errors.New("an object or an array of NAME=value expected"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		value, err := text(object[name])
-		if err != nil || name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+		v, err := text(object[name])
+		if err != nil || name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(v, "\x00") {
 			return nil, badProperty(propertyEnvironment, fmt.Errorf("bad variable %q", name))
 		}
-		list = append(list, name+"="+value)
+		list = append(list, name+"="+v)
 	}
 	return d.withBinding(list)
 }

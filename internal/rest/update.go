@@ -139,14 +139,10 @@ func badProperty(name string, err error) *failure {
 		code: http.StatusBadRequest, number: errRejected, spelling: errorCode,
 		before: []format.Object{
 			per(
-				"description",
-				`Unable to process key "`+name+`": `+err.Error(),
-				"error_number",
-				errUnspecified,
-				"error",
-				numberText(errUnspecified),
-				"source",
-				"slurm_process_option_data",
+				"description", `Unable to process key "`+name+`": `+err.Error(),
+				"error_number", errUnspecified,
+				"error", numberText(errUnspecified),
+				"source", "slurm_process_option_data",
 			),
 		},
 	}

@@ -150,7 +150,7 @@ func (r *restServer) members(t *testing.T) {
 		}
 		got := map[string][]string{}
 		collectMembers(doc, "", got)
-		want := readMembers(t, name)
+		want := readMembers(t, "members/"+name)
 		for member, types := range got {
 			if recorded := want[member]; recorded == nil && !coveredBy(member, want) {
 				t.Errorf("%s: Slurm's has no member %s", path, member)
@@ -203,7 +203,7 @@ func collectMembers(v any, path string, found map[string][]string) {
 
 func readMembers(t *testing.T, name string) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/rest/members/" + name + ".txt")
+	text, err := os.ReadFile("testdata/rest/" + name + ".txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,6 +420,7 @@ print(s.makefile().readline().strip())`
 // later reads documents of later versions, in which numbers are objects.
 func (r *restServer) later(t *testing.T, job string) {
 	alice := r.as(t, r.s.alice)
+	r.laterMembers(t, alice)
 	for _, version := range []string{"v0.0.40", "v0.0.41", "v0.0.42"} {
 		code, text := alice(http.MethodGet, "/slurm/"+version+"/job/"+job, "")
 		var got struct {
@@ -442,6 +443,41 @@ func (r *restServer) later(t *testing.T, job string) {
 		code, text = alice(http.MethodGet, "/slurm/"+version+"/job/999999", "")
 		if code != http.StatusInternalServerError || !strings.Contains(text, `"warnings": []`) {
 			t.Errorf("%s: %d %s", version, code, text)
+		}
+	}
+}
+
+// laterMembers: each member of the documents of v0.0.42 is in its published schema, with
+// the same type.
+func (r *restServer) laterMembers(t *testing.T, alice func(method, path, body string) (int, string)) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/rest/members-v0.0.42/*.txt")
+	if err != nil || len(files) != 15 {
+		t.Fatal(err, files)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		path := "/slurm/v0.0.42/" + name
+		if db, ok := strings.CutPrefix(name, "db-"); ok {
+			path = "/slurmdb/v0.0.42/" + db
+		}
+		code, text := alice(http.MethodGet, path, "")
+		var doc any
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || code != http.StatusOK {
+			t.Errorf("%s: %d %v %.200s", path, code, err, text)
+			continue
+		}
+		got := map[string][]string{}
+		collectMembers(doc, "", got)
+		schema := readMembers(t, "members-v0.0.42/"+name)
+		for member, types := range got {
+			// Slurm's sacct has these too, beside the schema.
+			inStep := strings.HasSuffix(member, "[].task") || strings.HasSuffix(member, "[].node")
+			if want := schema[member]; want == nil && !coveredBy(member, schema) && !inStep {
+				t.Errorf("%s: the schema has no member %s", path, member)
+			} else if want != nil && !compatible(types, want) {
+				t.Errorf("%s: %s is %s in the schema, not %s", path, member, want, types)
+			}
 		}
 	}
 }

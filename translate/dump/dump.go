@@ -27,6 +27,12 @@ var (
 	parsers = []string{"v0.0.39", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"}
 )
 
+// Versions in which members changed.
+const (
+	v41 = "v0.0.41"
+	v42 = "v0.0.42"
+)
+
 // ParseForm parses the value of --json or --yaml; ok is false for an unknown version.
 func ParseForm(syntax Syntax, text string) (f Form, ok bool) {
 	version, _, _ := strings.Cut(text, "+")
@@ -40,7 +46,11 @@ func (f *Form) Modern() bool { return slices.Contains(parsers, f.Parser) }
 
 // document returns a document with the members that body writes.
 func (f *Form) document(body func(*writer)) []byte {
-	w := &writer{syntax: f.Syntax, modern: f.Modern(), empty: true}
+	parser := ""
+	if f.Modern() {
+		parser = f.Parser
+	}
+	w := &writer{syntax: f.Syntax, modern: f.Modern(), parser: parser, empty: true}
 	if f.Syntax == YAML {
 		w.b = append(w.b, "%YAML 1.1\n---"...)
 		if w.tagged() {

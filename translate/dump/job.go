@@ -256,7 +256,9 @@ func (f *Form) jobShape(w *writer, j *status.Job) {
 	w.boolean("reboot", false)
 	w.text("required_nodes", j.ReqNodes)
 	if w.modern {
-		w.integer("minimum_switches", int64(j.Switches))
+		if w.parser < v42 {
+			w.integer("minimum_switches", int64(j.Switches))
+		}
 	}
 	w.boolean("requeue", j.Requeue)
 }
@@ -280,7 +282,9 @@ func (f *Form) jobTail(w *writer, j *status.Job) {
 	w.integer("restart_cnt", int64(j.Restarts))
 	w.text("resv_name", j.Reservation)
 	shared(w, j)
-	w.texts("show_flags", "SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL")
+	if w.parser < v42 {
+		w.texts("show_flags", "SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL")
+	}
 	w.integer("sockets_per_board", 0)
 	w.count("sockets_per_node", int64(j.SocketsPerNode))
 	w.instant("start_time", j.Start)
@@ -344,8 +348,10 @@ func shared(w *writer, j *status.Job) {
 		exclusive = []string{word}
 	}
 	w.texts("shared", list...)
-	w.texts("exclusive", exclusive...)
-	w.boolean("oversubscribe", word == "shared")
+	if w.parser < v42 {
+		w.texts("exclusive", exclusive...)
+		w.boolean("oversubscribe", word == "shared")
+	}
 }
 
 // perNode returns --gres in the form of tres_per_node.

@@ -9,15 +9,24 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Nodes returns the document of sinfo --json in the form of 22.05, with one entry for
-// each node.
+// Nodes returns a document with one entry for each node: that of sinfo --json in the form
+// of 22.05, and of the REST API in the later forms.
 func Nodes(f Form, nodes []status.Node) []byte {
 	return f.document(func(w *writer) {
 		w.array("nodes", func() {
 			for i := range nodes {
-				w.object("", func() { node(w, &nodes[i]) })
+				w.object("", func() {
+					if w.modern {
+						f.laterNode(w, &nodes[i])
+					} else {
+						node(w, &nodes[i])
+					}
+				})
 			}
 		})
+		if w.modern {
+			w.number("last_update", f.Now, true)
+		}
 	})
 }
 

@@ -4,8 +4,21 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
+
+// Partitions returns the document of partitions in the REST API of later releases.
+func Partitions(f Form, list []status.Partition) []byte {
+	return f.document(func(w *writer) {
+		w.array("partitions", func() {
+			for i := range list {
+				w.object("", func() { f.partition(w, &list[i], hostlist.Fold(list[i].Nodes)) })
+			}
+		})
+		w.number("last_update", f.Now, true)
+	})
+}
 
 // partition writes a partition of the later documents; folded is its node list.
 func (f *Form) partition(w *writer, p *status.Partition, folded string) {

@@ -38,6 +38,10 @@ func resources(w *writer, j *status.Job) {
 	if len(nodes) == 0 {
 		return
 	}
+	if w.parser >= v41 {
+		layeredResources(w, j, nodes)
+		return
+	}
 	w.object("job_resources", func() {
 		w.text("nodes", j.NodeList)
 		w.integer("allocated_cores", int64(j.CPUs))
@@ -49,6 +53,55 @@ func resources(w *writer, j *status.Job) {
 			for _, h := range nodes {
 				w.object("", func() { allocatedNode(w, h) })
 			}
+		})
+	})
+}
+
+// layeredResources writes job_resources in the form of v0.0.41 and later.
+func layeredResources(w *writer, j *status.Job, nodes []nodeShare) {
+	w.object("job_resources", func() {
+		w.texts("select_type", "CPU", "MEMORY")
+		w.object("nodes", func() {
+			w.integer("count", int64(len(nodes)))
+			w.texts("select_type", "AVAILABLE")
+			w.text("list", j.NodeList)
+			w.boolean("whole", false)
+			w.array("allocation", func() {
+				for i, h := range nodes {
+					w.object("", func() { layeredNode(w, i, h) })
+				}
+			})
+		})
+		w.integer("cpus", int64(j.CPUs))
+		w.number("threads_per_core", 0, false)
+	})
+}
+
+// layeredNode writes one node of layeredResources.
+func layeredNode(w *writer, index int, h nodeShare) {
+	memory, _ := strconv.ParseInt(h.memory, 10, 64) // 0: unknown
+	ids := cpus(h.cpus)
+	w.integer("index", int64(index))
+	w.text("name", h.node)
+	w.object("cpus", func() {
+		w.integer("count", int64(len(ids)))
+		w.integer("used", int64(len(ids)))
+	})
+	w.object("memory", func() {
+		w.integer("used", 0)
+		w.integer("allocated", memory)
+	})
+	w.array("sockets", func() {
+		w.object("", func() {
+			w.integer("index", 0)
+			w.array("cores", func() {
+				for _, id := range ids {
+					w.object("", func() {
+						w.integer("index", int64(id))
+						w.texts("status", "ALLOCATED")
+					})
+				}
+			})
 		})
 	})
 }

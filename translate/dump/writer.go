@@ -33,7 +33,8 @@ func (s Syntax) String() string {
 type writer struct {
 	b      []byte
 	syntax Syntax
-	modern bool // the form of the data parsers
+	modern bool   // the form of the data parsers
+	parser string // its version; "": the form of 22.05
 	depth  int
 	column int  // YAML: of the members of the innermost object
 	empty  bool // the innermost object or array has no members yet
