@@ -20,7 +20,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&BatchJob{}, &BatchJobList{}, &Cluster{}, &ClusterList{},
 		&Partition{}, &PartitionList{}, &User{}, &UserList{},
 		&Account{}, &AccountList{}, &QOS{}, &QOSList{},
-		&Reservation{}, &ReservationList{})
+		&Reservation{}, &ReservationList{}, &NodePool{}, &NodePoolList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

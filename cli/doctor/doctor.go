@@ -250,7 +250,7 @@ func (d *doctor) nodes(ctx context.Context) {
 	var why []string
 	for i := range list.Items {
 		n := &list.Items[i]
-		if n.State == "DOWN" || len(n.Flags) > 0 && n.Flags[0] == "DRAIN" {
+		if n.State == "DOWN" || slices.Contains(n.Flags, "DRAIN") {
 			why = append(why, strings.TrimSpace(n.Name+" "+n.Reason))
 			continue
 		}

@@ -44,6 +44,7 @@ type Cluster struct {
 	QOS        *Store[*v1alpha1.QOS]       // by name
 
 	Reservations *Store[*v1alpha1.Reservation] // by name
+	NodePools    *Store[*v1alpha1.NodePool]    // by name
 	// PodGroups that Berth did not create, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
@@ -81,6 +82,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 		QOS:        NewStore(name[*v1alpha1.QOS]),
 
 		Reservations: NewStore(name[*v1alpha1.Reservation]),
+		NodePools:    NewStore(name[*v1alpha1.NodePool]),
 	}
 	all.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: all.dropUnreadFields})
 	if err != nil {
@@ -260,6 +262,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		add(fillByWatch(ctx, c.cache, &v1alpha1.Account{}, c.Accounts)),
 		add(fillByWatch(ctx, c.cache, &v1alpha1.QOS{}, c.QOS)),
 		add(fillByWatch(ctx, c.cache, &v1alpha1.Reservation{}, c.Reservations)),
+		add(fillByWatch(ctx, c.cache, &v1alpha1.NodePool{}, c.NodePools)),
 		add(fillByWatch(ctx, c.cache, &podgroup.PodGroup{}, c.PodGroups)),
 	} {
 		if err != nil {

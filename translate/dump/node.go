@@ -2,6 +2,7 @@ package dump
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -147,7 +148,7 @@ func (f *Form) group(w *writer, p *status.Partition, folded string, n *status.No
 			idle, alloc = 0, 1
 		}
 		other := int64(0)
-		if n.State == "DOWN" || len(n.Flags) > 0 {
+		if n.State == "DOWN" || slices.ContainsFunc(n.Flags, func(f string) bool { return f != "CLOUD" }) {
 			idle, alloc, other = 0, 0, 1
 		}
 		w.integer("allocated", alloc)

@@ -27,7 +27,27 @@ const (
 	flagReserved      = "RESERVED"
 	flagPlanned       = "PLANNED"
 	flagMaintenance   = "MAINTENANCE"
+	flagCloud         = "CLOUD"
+	flagPoweredDown   = "POWERED_DOWN"
+	flagPoweringUp    = "POWERING_UP"
+	flagPoweringDown  = "POWERING_DOWN"
+	flagPowerDown     = "POWER_DOWN"
 )
+
+// powerSuffixes are the suffixes of the states of nodes that do not always run.
+var powerSuffixes = [][2]string{
+	{flagPoweringUp, "#"}, {flagPoweringDown, "%"}, {flagPoweredDown, "~"}, {flagPowerDown, "!"},
+}
+
+// powerSuffix returns the suffix of a node that does not run, or will not for long, or "".
+func powerSuffix(n *status.Node) string {
+	for _, s := range powerSuffixes {
+		if hasFlag(n, s[0]) {
+			return s[1]
+		}
+	}
+	return ""
+}
 
 func hasFlag(n *status.Node, flag string) bool { return slices.Contains(n.Flags, flag) }
 
@@ -53,14 +73,15 @@ func stateName(n *status.Node) string {
 		return "maint"
 	case n.State == "IDLE" && hasFlag(n, flagReserved):
 		return "reserved"
-	case n.State == "IDLE" && hasFlag(n, flagPlanned):
+	case n.State == "IDLE" && hasFlag(n, flagPlanned) && powerSuffix(n) == "":
 		return "planned"
 	}
 	return n.State
 }
 
 // NodeState returns the node's state as sinfo shows it, long or compact, with its
-// suffix: * not responding, + completing, - planned, $ maintenance.
+// suffix: * not responding, + completing, - planned, $ maintenance, # powering up, % powering
+// down, ~ powered down, ! to be powered down.
 func NodeState(n *status.Node, short bool) string {
 	name := stateName(n)
 	text := strings.ToLower(n.State)
@@ -70,7 +91,9 @@ func NodeState(n *status.Node, short bool) string {
 			text = names[1]
 		}
 	}
-	switch {
+	switch power := powerSuffix(n); {
+	case power != "":
+		return text + power
 	case hasFlag(n, flagNotResponding):
 		return text + "*"
 	case hasFlag(n, flagMaintenance) && name != "maint":
@@ -104,7 +127,8 @@ func ScontrolNodeState(n *status.Node) string {
 func nodeStateOrder(n *status.Node) int {
 	order := slices.Index([]string{"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "", "", "MIXED"}, n.State)
 	flags := []string{
-		flagReserved, flagDrain, flagCompleting, flagNotResponding, flagMaintenance, flagPlanned,
+		flagReserved, flagDrain, flagCompleting, flagNotResponding, flagPoweredDown, flagMaintenance,
+		flagPoweringDown, flagPlanned, flagPoweringUp,
 	}
 	for i, f := range flags {
 		if hasFlag(n, f) {
@@ -130,9 +154,9 @@ var stateArguments = [][2]string{
 	{"drain", "drain"}, {"drained", "drained"}, {"draining", "draining"}, {"drng", "draining"},
 	{"no_respond", "no_respond"},
 	{"reserved", "reserved"}, {"resv", "reserved"}, {"planned", "planned"}, {"plnd", "planned"}, {"perfctrs", ""},
-	{"npc", ""}, {"cloud", ""},
-	{"completing", "completing"}, {"powering_down", ""}, {"powered_down", ""}, {"power_down", ""},
-	{"powering_up", ""}, {"fail", ""},
+	{"npc", ""}, {"cloud", flagCloud},
+	{"completing", "completing"}, {"powering_down", flagPoweringDown}, {"powered_down", flagPoweredDown},
+	{"power_down", flagPowerDown}, {"powering_up", flagPoweringUp}, {"fail", ""},
 	{"maint", "maint"}, {"reboot^", ""}, {"boot^", ""},
 }
 
@@ -179,6 +203,8 @@ func nodeIs(n *status.Node, state string) bool {
 		return hasFlag(n, flagReserved)
 	case "planned":
 		return hasFlag(n, flagPlanned)
+	case flagCloud, flagPoweredDown, flagPoweringUp, flagPoweringDown, flagPowerDown:
+		return hasFlag(n, state)
 	case "drained", "draining":
 		return stateName(n) == state
 	case "allocated":

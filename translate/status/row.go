@@ -139,7 +139,8 @@ type Node struct {
 	Address    string   `json:"address,omitempty"`
 	Partitions []string `json:"partitions,omitempty"`
 	State      string   `json:"state"` // base state: IDLE, MIXED, ALLOCATED, DOWN, UNKNOWN
-	// Flags besides the state: DRAIN, COMPLETING, NOT_RESPONDING, RESERVED, PLANNED, MAINTENANCE.
+	// Flags besides the state: CLOUD, POWER_DOWN, POWERED_DOWN, POWERING_DOWN, POWERING_UP, DRAIN,
+	// COMPLETING, NOT_RESPONDING, RESERVED, PLANNED, MAINTENANCE.
 	Flags    []string `json:"flags,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	ReasonBy string   `json:"reasonBy,omitempty"`

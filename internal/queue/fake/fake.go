@@ -23,7 +23,7 @@ import (
 // client's calls.
 func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster {
 	return Stores(fake.NewClientBuilder().WithScheme(control.NewScheme()).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build())
+		WithStatusSubresource(&v1alpha1.BatchJob{}, &v1alpha1.NodePool{}).WithInterceptorFuncs(hooks).Build())
 }
 
 // Stores returns a cluster with empty stores, whose requests to the API server go to c.
@@ -43,6 +43,7 @@ func Stores(c client.Client) *control.Cluster {
 		QOS:        control.NewStore(func(o *v1alpha1.QOS) string { return byName(o) }),
 
 		Reservations: control.NewStore(func(o *v1alpha1.Reservation) string { return byName(o) }),
+		NodePools:    control.NewStore(func(o *v1alpha1.NodePool) string { return byName(o) }),
 	}
 }
 
@@ -73,6 +74,8 @@ func Feed(c *control.Cluster, objects ...client.Object) {
 			c.Accounts.Apply(x)
 		case *v1alpha1.Reservation:
 			c.Reservations.Apply(x)
+		case *v1alpha1.NodePool:
+			c.NodePools.Apply(x)
 		case *v1alpha1.QOS:
 			c.QOS.Apply(x)
 		case *podgroup.PodGroup:

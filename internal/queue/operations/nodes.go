@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
@@ -42,6 +43,8 @@ type nodePatch struct {
 	annotations map[string]any
 	labels      map[string]any
 	spec        map[string]any
+	// power changes the state of a node of a pool; nil: it does not change.
+	power func(*v1alpha1.PoolNode)
 }
 
 // nodeSetter adds a setting to the patch.
@@ -118,6 +121,11 @@ func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, c
 }
 
 func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
+	if p.power != nil {
+		if err := s.writePower(ctx, p); err != nil || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
+			return err
+		}
+	}
 	patch := map[string]any{"metadata": map[string]any{"annotations": p.annotations, "labels": p.labels}}
 	if len(p.spec) > 0 {
 		patch["spec"] = p.spec
@@ -152,7 +160,10 @@ func setNodeReason(s *Service, p *nodePatch, v string) error {
 }
 
 // setNodeState cordons or uncordons the node. A cordon needs a reason.
-func setNodeState(_ *Service, p *nodePatch, v string) error {
+func setNodeState(s *Service, p *nodePatch, v string) error {
+	if strings.EqualFold(v, "RESUME") && slices.Contains(p.row.Flags, "POWERED_DOWN") {
+		return setNodePower(s, p, stateResume)
+	}
 	switch state := strings.ToUpper(v); state {
 	case "DOWN", "DRAIN", "FAIL":
 		if p.reason == "" && p.row.Reason == "" {
@@ -163,8 +174,8 @@ func setNodeState(_ *Service, p *nodePatch, v string) error {
 			p.annotations[wire.AnnotationState] = annotationDown
 		}
 		p.spec["unschedulable"] = true
-	case "RESUME", "IDLE", "UNDRAIN":
-		if state == "RESUME" && p.row.State != stateDown && !slices.Contains(p.row.Flags, flagDrain) {
+	case stateResume, "IDLE", "UNDRAIN":
+		if state == stateResume && p.row.State != stateDown && !slices.Contains(p.row.Flags, flagDrain) {
 			return refusal.InvalidNodeState
 		}
 		p.annotations[wire.AnnotationState] = nil
@@ -172,7 +183,9 @@ func setNodeState(_ *Service, p *nodePatch, v string) error {
 			p.annotations[wire.AnnotationReason] = nil
 		}
 		p.spec["unschedulable"] = nil
-	case "NORESP", "FUTURE", "POWER_DOWN", "POWER_UP", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT":
+	case statePowerUp, statePowerDown, "POWER_DOWN_ASAP", statePowerDownForce:
+		return setNodePower(s, p, state)
+	case "NORESP", "FUTURE", "CANCEL_REBOOT":
 		return refusal.NotSupported
 	default:
 		return refusal.InvalidNodeState

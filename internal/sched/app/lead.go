@@ -19,6 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/plugin"
+	"github.com/berth-hpc/berth/internal/sched/power"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/sched/workload"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -56,6 +57,8 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
 	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
+	nodes := power.New(cluster, nil, time.Now, cfg.Log)
+	plan.UpdatePower = nodes.Update
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
@@ -138,6 +141,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
+	wg.Go(func() { nodes.Run(ctx) })
 	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
 	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
 	wg.Go(func() { post.Run(ctx) })

@@ -20,6 +20,7 @@ type engine struct {
 	minSharers       int               // the smallest number of jobs on a CPU that a job allows
 	multithreaded    bool              // some node has several CPUs in a core
 	hasPositions     bool              // the nodes have positions
+	longestBoot      int64             // of all nodes; 0: all nodes run
 	users            map[int64]int32
 	network          *network // nil: there is none
 
@@ -142,6 +143,9 @@ func (e *engine) detectFeatures() {
 		n := &e.s.Nodes[i]
 		e.multithreaded = e.multithreaded || n.ThreadsPerCore > 1
 		e.hasPositions = e.hasPositions || n.Position != 0
+		if !n.Unavailable {
+			e.longestBoot = max(e.longestBoot, n.Boot)
+		}
 	}
 	e.network = newNetwork(e.s.Nodes, func(node int) int {
 		if e.hasPositions {

@@ -67,7 +67,14 @@ func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 // nodes, because advance reservations take too many of them within its time.
 // The shape stores the longest feasible and the shortest infeasible duration.
 func (e *engine) blockedByReservations(j *Job) bool {
-	for n := range j.choices() {
+	choices := j.choices()
+	if e.longestBoot > 0 {
+		choices *= 2
+	}
+	for n := range choices {
+		if n >= j.choices() && !j.mayBoot(n-j.choices()) {
+			continue
+		}
 		s := e.shapeOf(j, n)
 		switch d := j.minDuration(); {
 		case s.infeasibleFor > 0 && d >= s.infeasibleFor:

@@ -9,7 +9,9 @@ import (
 // Plan returns a decision about every pending job of s, in order of priority:
 //
 //  1. Jobs that are blocked, or can never run on these nodes, are skipped.
-//  2. A job starts if it fits now without delaying an earlier reservation.
+//  2. A job starts if it fits now without delaying an earlier reservation. If it fits only on
+//     nodes of which some have to boot, it gets them now, unless nodes that run will be free
+//     before those have booted.
 //  3. Any other job gets a reservation at the earliest time at which it fits, as
 //     long as the policy allows more reservations. Later jobs do not delay it.
 //  4. After all decisions about now, a start is planned for the jobs without a
@@ -17,7 +19,10 @@ import (
 //
 // A job gets its resources for its whole time limit. CPU ids are chosen when a
 // job starts; for later starts CPUs are only counted.
-func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workloadOf(s))} }
+func (s *Snapshot) Plan() Plan {
+	s = s.withBootReservations()
+	return Plan{Decisions: s.plan(workloadOf(s))}
+}
 
 // planStarts returns decisions of which only those that start a job now are complete.
 func (s *Snapshot) planStarts(w workload) []Decision {
@@ -189,7 +194,8 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 		if d.StartNow {
 			continue
 		}
-		if waiting++; d.Nodes == nil || p.reservations(j.Partition) <= 0 || waiting == MaxCopyReservations {
+		more := p.reservations(j.Partition) > 0 || p.longestBoot > 0 // nodes may boot for further copies
+		if waiting++; d.Nodes == nil || !more || waiting == MaxCopyReservations {
 			break
 		}
 	}
@@ -257,6 +263,9 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 		p.book(j, d)
 		p.consumeLimits(j, d.Nodes)
 		return ""
+	}
+	if over == "" && p.longestBoot > 0 {
+		return p.startBooting(j, d)
 	}
 	return over
 }
@@ -343,7 +352,7 @@ func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at in
 // reserveAndExplain books a reservation for a job that does not start now, and
 // sets the reason why it waits.
 func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
-	if over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && p.neverRunnable(j) == ReasonNone {
+	if d.Nodes == nil && over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && p.neverRunnable(j) == ReasonNone {
 		p.reserve(j, d)
 	}
 	if p.startsOnly {
@@ -408,10 +417,13 @@ func (e *engine) book(j *Job, d *Decision) {
 // claim returns the claim of a job for which d was decided.
 func (e *engine) claim(j *Job, d *Decision) claim {
 	in := j.reservation(d.Choice)
+	if d.Boot > 0 {
+		in = bootReservation
+	}
 	return claim{
 		id:            j.ID,
 		start:         d.Start,
-		end:           min(endOf(d.Start, d.Duration), e.reservationEnd(in, d.Start)),
+		end:           min(endOf(d.Start, addDurations(d.Duration, d.Boot)), e.reservationEnd(in, d.Start)),
 		nodes:         d.Nodes,
 		licenses:      j.Licenses,
 		exclusive:     j.Exclusive,

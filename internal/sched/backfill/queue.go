@@ -40,6 +40,7 @@ func (s *Snapshot) Incremental() bool {
 // NewQueue returns a queue with the jobs of s. It keeps pointers into s.Running
 // and s.Pending, which must not change any more, and does not change s.
 func NewQueue(s *Snapshot) *Queue {
+	s = s.withBootReservations()
 	q := &Queue{
 		base:     *s,
 		shared:   true,
@@ -199,7 +200,7 @@ func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	j := w.job
 	w.shape, w.minDuration, w.begin = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin
 	w.partition = q.planner.partitionIndex(j.Partition)
-	w.complex = len(j.Alternatives) > 0 || j.Group != 0
+	w.complex = len(j.Alternatives) > 0 || j.Group != 0 || q.planner.longestBoot > 0
 	w.bound = q.planner.shapeBounds.indexOf(w.shape.number, w.partition)
 	switch {
 	case w.complex:

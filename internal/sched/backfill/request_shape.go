@@ -45,7 +45,8 @@ type requestShape struct {
 	epoch   int
 }
 
-// shapeOf returns the shape of the job for one of its choices of nodes.
+// shapeOf returns the shape of the job for one of its choices of nodes. Choices from
+// j.choices() on are the same ones, with nodes that have to boot.
 func (e *engine) shapeOf(j *Job, choice int) *requestShape {
 	if e.lastShape.job != j || e.lastShape.choice != choice {
 		e.lastShape.job, e.lastShape.choice, e.lastShape.shape = j, choice, e.findShape(j, choice)
@@ -61,13 +62,17 @@ type shapeLookup struct {
 }
 
 func (e *engine) findShape(j *Job, choice int) *requestShape {
-	eligible := j.Eligible
+	eligible, reservation := j.Eligible, j.reservation(choice)
+	if choice >= j.choices() {
+		choice -= j.choices()
+		reservation = bootReservation
+	}
 	if choice > 0 {
 		eligible = j.Alternatives[choice-1]
 	}
 	k := shapeKey{
 		eligible:         eligible,
-		reservation:      j.reservation(choice),
+		reservation:      reservation,
 		minNodes:         int32(j.MinNodes),
 		maxNodes:         int32(j.MaxNodes),
 		tasks:            int32(j.Tasks),

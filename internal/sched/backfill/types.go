@@ -142,6 +142,9 @@ type Node struct {
 	TopologyPath []string
 	// Unavailable: no job may start on the node (down, drained, cordoned, unknown).
 	Unavailable bool
+	// Boot is how many seconds the node takes until it can run jobs, if it is requested now or
+	// was requested before; 0: it runs.
+	Boot int64
 	// UsedCPUs, UsedMemory and UsedGRES are the resources of pods that are not jobs (system
 	// pods), which are never free for jobs.
 	UsedCPUs   int
@@ -339,6 +342,9 @@ type Decision struct {
 	Duration int64
 	// StartNow: the job starts at Snapshot.Now on Nodes.
 	StartNow bool
+	// Boot is how many seconds a job that starts now waits for the slowest of its nodes to boot;
+	// 0: all of them run.
+	Boot int64
 	// Start is the planned start; 0: none was found, or none was computed.
 	Start int64
 	Nodes []Assignment

@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
+	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -139,6 +140,7 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 			row.Partitions = append(row.Partitions, p.Name)
 		}
 	}
+	addPower(&row, s.NodePower(i))
 	switch nodeinfo.Unavailable(o) {
 	case nodeinfo.Down:
 		row.State = "DOWN"
@@ -148,7 +150,32 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		row.Flags = append(row.Flags, "DRAIN")
 	}
 	row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
+	if p := s.NodePower(i); p != nil && row.Reason == "" {
+		row.Reason = p.Reason
+	}
 	return row
+}
+
+// addPower adds the flags of a node of a pool to its row.
+func addPower(row *status.Node, p *pools.Power) {
+	if p == nil {
+		return
+	}
+	row.Flags = append(row.Flags, "CLOUD")
+	if p.PowerDown {
+		row.Flags = append(row.Flags, "POWER_DOWN")
+	}
+	switch p.State {
+	case v1alpha1.PoolPoweringUp:
+		row.Flags = append(row.Flags, "POWERING_UP")
+	case v1alpha1.PoolPoweringDown:
+		row.Flags = append(row.Flags, "POWERING_DOWN")
+	case v1alpha1.PoolPoweredDown, v1alpha1.PoolFailed:
+		row.Flags = append(row.Flags, "POWERED_DOWN")
+	}
+	if p.State != v1alpha1.PoolRunning {
+		row.Boot = 0
+	}
 }
 
 // NodeEvent returns the accounting event of a node on which no job may start; its

@@ -25,6 +25,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/dependency"
 	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
+	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -99,6 +100,7 @@ func New(c Config) *Keeper {
 	c.Cluster.Pods.Subscribe(k.podChanged)
 	c.Cluster.Nodes.Subscribe(k.nodeChanged)
 	c.Cluster.Reservations.Subscribe(k.reservationChanged)
+	c.Cluster.NodePools.Subscribe(k.poolChanged)
 	return k
 }
 
@@ -281,10 +283,61 @@ func isDown(n *corev1.Node) bool {
 	return strings.EqualFold(n.Annotations[wire.AnnotationState], "down")
 }
 
+// poolChanged queues the jobs that wait for nodes, and those on nodes that are to be removed at
+// once.
+func (k *Keeper) poolChanged(_, now *v1alpha1.NodePool) {
+	forced := map[string]bool{}
+	for i := range now.GetStatus().Nodes {
+		if n := &now.Status.Nodes[i]; n.Force {
+			forced[n.Name] = true
+		}
+	}
+	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
+		a := j.Status.Allocation
+		return j.Status.State == v1alpha1.StateConfiguring || len(forced) > 0 && a != nil && j.HoldsAllocation() &&
+			slices.ContainsFunc(a.Nodes, func(x v1alpha1.NodeAllocation) bool { return forced[x.ObjectName()] })
+	})
+}
+
+// boot is Facts.Boot.
+func (k *Keeper) boot(name string) decide.Boot {
+	all := k.Cluster.NodePools.List()
+	if len(all) == 0 {
+		return decide.Boot{}
+	}
+	pool := pools.Of(all, name)
+	if pool == nil {
+		return decide.Boot{}
+	}
+	object, _ := k.Cluster.Nodes.Get(name)
+	switch s := pools.StateOf(pool, name, object, k.Now()); s.State {
+	case v1alpha1.PoolPoweredDown, v1alpha1.PoolPoweringUp:
+		return decide.Boot{Waiting: true}
+	case v1alpha1.PoolPoweringDown, v1alpha1.PoolFailed:
+		return decide.Boot{Failed: cmp.Or(s.Reason, "it is being removed")}
+	default:
+		return decide.Boot{Ready: s.Since.Time}
+	}
+}
+
 // nodeDown is Facts.Down.
 func (k *Keeper) nodeDown(name string) bool {
 	n, ok := k.Cluster.Nodes.Get(name)
-	return ok && isDown(n)
+	return ok && isDown(n) || k.isForcedDown(name)
+}
+
+// isForcedDown reports whether an operator ended the jobs of the node to remove it.
+func (k *Keeper) isForcedDown(name string) bool {
+	all := k.Cluster.NodePools.List()
+	if len(all) == 0 {
+		return false
+	}
+	pool := pools.Of(all, name)
+	if pool == nil {
+		return false
+	}
+	n, _ := pool.Status.Node(name)
+	return n.Force
 }
 
 // nodeLost is Facts.Lost.
@@ -349,7 +402,7 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) decide.Facts {
 	leader, siblings := k.siblings(b)
 	return decide.Facts{
 		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(b.RunsIn(), b),
-		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
+		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Now: k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
 		Assumed:         k.Cluster.Jobs.IsAssumed(b),

@@ -53,6 +53,7 @@ func (c *changes) subscribe(cluster *control.Cluster) {
 		}
 		c.addNode(now.Name)
 	})
+	cluster.NodePools.Subscribe(func(_, _ *v1alpha1.NodePool) { c.addAll() })
 	cluster.Reservations.Subscribe(func(_, _ *v1alpha1.Reservation) { c.addAll() })
 	cluster.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { c.addAll() })
 	cluster.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { c.addAll() })

@@ -68,10 +68,22 @@ func (p *Planner) cycle(ctx context.Context) time.Duration {
 	}
 
 	p.starter.ReleaseUnused(start)
+
+	// 7. Boot the nodes of pools that jobs have got or will get, and remove those that are idle.
+	due = earlier(due, p.updatePower(ctx), start)
 	if incremental {
-		return p.refreshPlan(start)
+		return min(p.refreshPlan(start), max(minInterval, due.Sub(start)))
 	}
 	return max(minInterval, due.Sub(start))
+}
+
+// updatePower decides about the nodes of pools, and returns when that is due again. No job is
+// placed meanwhile, because this goroutine places them.
+func (p *Planner) updatePower(ctx context.Context) time.Time {
+	if p.UpdatePower == nil {
+		return time.Time{}
+	}
+	return p.UpdatePower(ctx, p.EarliestStarts)
 }
 
 // takeSnapshot returns the snapshot to plan on. It returns nil if an incremental

@@ -22,6 +22,9 @@ type Planner struct {
 	// NeverRunnable, if set, is called for each job that can never start according to
 	// the newest plan: the keeper may have to end it. It must not block.
 	NeverRunnable func(jobID int64)
+	// UpdatePower, if set, decides which nodes of pools boot or are removed, given the earliest
+	// planned start on each node, and returns when it is due again; zero: never.
+	UpdatePower func(ctx context.Context, planned func() map[string]time.Time) time.Time
 
 	cluster *control.Cluster
 	starter *starter.Starter

@@ -53,6 +53,27 @@ func (p *Plan) nodeStarts() map[string]time.Time {
 	return p.starts
 }
 
+// EarliestStarts returns the nodes on which the newest plan starts pending jobs, with the
+// earliest such start.
+func (s *Service) EarliestStarts() map[string]time.Time {
+	out := map[string]time.Time{}
+	p := s.newest.Load()
+	if p == nil {
+		return out
+	}
+	for _, planned := range p.planned {
+		if planned.Start.IsZero() {
+			continue
+		}
+		for _, name := range planned.Nodes {
+			if at, known := out[name]; !known || planned.Start.Before(at) {
+				out[name] = planned.Start
+			}
+		}
+	}
+	return out
+}
+
 // Publish makes the plan the newest one. Only one goroutine may publish at a time.
 func (s *Service) Publish(p *Plan) {
 	p.serial = 1

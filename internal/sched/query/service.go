@@ -63,6 +63,7 @@ func New(c *control.Cluster, now func() time.Time) *Service {
 	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { changeShape() })
 	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { changeShape() })
 	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { changeShape() })
+	c.NodePools.Subscribe(func(_, _ *v1alpha1.NodePool) { changeShape() })
 	c.Nodes.Subscribe(func(old, now *corev1.Node) {
 		if NodeChanged(old, now) {
 			changeShape()
@@ -131,7 +132,8 @@ func (s *Service) Feasible(b *v1alpha1.BatchJob) error {
 	defer s.feasibility.Unlock()
 	if s.outdated.Swap(false) || s.nodesOnly == nil {
 		s.nodesOnly = snapshot.New(snapshot.Input{
-			Now: s.now(), Nodes: s.cluster.Nodes.List(), Partitions: s.cluster.Partitions.List(),
+			Now: s.now(), Nodes: s.cluster.Nodes.List(), NodePools: s.cluster.NodePools.List(),
+			Partitions: s.cluster.Partitions.List(),
 			Parameters: s.cluster.Parameters(), Policy: snapshot.Policy{QOS: s.cluster.QOS.List()},
 		})
 	}

@@ -47,6 +47,7 @@ func (s *Source) Input(now time.Time) snapshot.Input {
 		Jobs:         c.Jobs.List(),
 		Partitions:   c.Partitions.List(),
 		Reservations: c.Reservations.List(),
+		NodePools:    c.NodePools.List(),
 		Parameters:   c.Parameters(),
 		Policy: snapshot.Policy{
 			Accounts: c.Accounts.List(), Users: c.Users.List(), QOS: c.QOS.List(), Usage: s.readUsage(now),

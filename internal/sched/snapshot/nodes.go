@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -11,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
+	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/topology"
 )
@@ -19,11 +21,13 @@ import (
 type node struct {
 	object   *corev1.Node
 	features []string
+	power    *pools.Power // nil: it belongs to no pool
 }
 
-// addNodes adds the nodes of the pool, numbered by weight and then by name, and
-// the resources that pods other than jobs use on them.
-func (s *Snapshot) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
+// addNodes adds the managed nodes, numbered by weight and then by name, and the resources that
+// pods other than jobs use on them. Nodes that have to boot come after those that run.
+func (s *Snapshot) addNodes(in *Input) {
+	nodes, power := pools.Merge(in.NodePools, in.Nodes, in.Now)
 	pool := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return !nodeinfo.Managed(n) })
 	short := nodeinfo.ShortNames(pool)
 	slices.SortFunc(pool, func(a, b *corev1.Node) int { return hostlist.Compare(short[a.Name], short[b.Name]) })
@@ -32,7 +36,8 @@ func (s *Snapshot) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		positions[n.Name] = i
 	}
 	slices.SortStableFunc(pool, func(a, b *corev1.Node) int {
-		return cmp.Compare(nodeinfo.Weight(a), nodeinfo.Weight(b))
+		p, q := power[a.Name], power[b.Name]
+		return cmp.Or(comparePower(&p, &q), cmp.Compare(nodeinfo.Weight(a), nodeinfo.Weight(b)), compareBoot(&p, &q))
 	})
 	table := gres.Of(&s.params)
 	s.network = buildNetwork(s.params.Topology, pool, short)
@@ -46,10 +51,49 @@ func (s *Snapshot) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		s.Nodes = append(s.Nodes, buildNode(n, short[n.Name], table))
 		s.Nodes[i].Position = positions[n.Name]
 		s.Nodes[i].TopologyPath = s.network.Path(short[n.Name])
+		if p, ok := power[n.Name]; ok {
+			s.setPower(i, &p)
+		}
 	}
-	s.addWorkloadPods(pods)
-	s.addUsed(pods, table)
+	s.addWorkloadPods(in.Pods)
+	s.addUsed(in.Pods, table)
 }
+
+// comparePower puts nodes that run before those that have to boot.
+func comparePower(a, b *pools.Power) int { return compareBool(a.Boot > 0, b.Boot > 0) }
+
+// compareBoot puts the cheapest of nodes that have to boot first, and of those the ones that
+// boot soonest.
+func compareBoot(a, b *pools.Power) int {
+	if a.Boot == 0 || b.Boot == 0 {
+		return 0
+	}
+	requested := compareBool(a.State != v1alpha1.PoolPoweringUp, b.State != v1alpha1.PoolPoweringUp)
+	return cmp.Or(requested, cmp.Compare(pools.Cost(&a.Pool.Spec), pools.Cost(&b.Pool.Spec)), cmp.Compare(a.Boot, b.Boot))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// setPower sets when the node, which belongs to a pool, can run jobs.
+func (s *Snapshot) setPower(i int, p *pools.Power) {
+	s.nodes[i].power = p
+	if !p.IsUsable() {
+		s.Nodes[i].Unavailable = true
+		return
+	}
+	s.Nodes[i].Boot = int64((p.Boot + time.Second - 1) / time.Second)
+}
+
+// NodePower returns the state of the node with the number if it belongs to a pool, or nil.
+func (s *Snapshot) NodePower(i int) *pools.Power { return s.nodes[i].power }
 
 // addUsed sets the resources of each node that pods other than jobs use. Jobs get
 // whole CPUs, so the requests are summed before they are rounded: a node with ten

@@ -61,7 +61,24 @@ func (s *Snapshot) latestEnd(b *v1alpha1.BatchJob) int64 {
 	if d == backfill.Forever || b.Status.StartTime == nil {
 		return backfill.Forever
 	}
+	if boot := s.bootOf(b); boot > 0 {
+		return s.Now + boot + d // its time begins when its nodes have booted
+	}
 	return b.Status.StartTime.Unix() + d + b.Status.Suspended
+}
+
+// bootOf returns how many seconds the job still waits for its nodes to boot.
+func (s *Snapshot) bootOf(b *v1alpha1.BatchJob) int64 {
+	boot := int64(0)
+	if b.Status.State != v1alpha1.StateConfiguring {
+		return boot
+	}
+	for i := range b.Status.Allocation.Nodes {
+		if n, ok := s.allocatedNode(&b.Status.Allocation.Nodes[i]); ok {
+			boot = max(boot, s.Nodes[n].Boot)
+		}
+	}
+	return boot
 }
 
 // allocatedNode returns the number of the node of an allocation.

@@ -33,6 +33,8 @@ type Input struct {
 	// RefusingNodes are nodes (by their Kubernetes names) on which no job may
 	// start before the instant, because their kubelet has just refused pods.
 	RefusingNodes map[string]time.Time
+	// NodePools are the pools whose nodes need not exist.
+	NodePools []*v1alpha1.NodePool
 	// Preemptors are the pending jobs for which running jobs were preempted.
 	Preemptors map[int64]bool
 }
@@ -153,7 +155,7 @@ func New(in Input) *Snapshot {
 		s.jobs[b.Spec.JobID] = b
 	}
 	s.dependencies = dependency.NewIndex(jobs, s.jobs, s.Now)
-	s.addNodes(in.Nodes, in.Pods)
+	s.addNodes(&in)
 	s.addPartitions(in.Partitions)
 	s.addLicenses()
 	s.addReservations(in.Reservations)

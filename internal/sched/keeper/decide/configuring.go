@@ -30,10 +30,9 @@ func (f *Facts) configuring() Action {
 	if a, ok := f.separated(); ok {
 		return a
 	}
-	for i := range f.Job.Status.Allocation.Nodes {
-		if n := f.Job.Status.Allocation.Nodes[i].ObjectName(); f.Lost(n) {
-			return returnToQueue("node " + n + " was lost")
-		}
+	a, ready, ok := f.awaitNodes()
+	if ok {
+		return a
 	}
 	pulling := false
 	for _, p := range f.attemptPods() {
@@ -52,7 +51,7 @@ func (f *Facts) configuring() Action {
 	if pulling {
 		patience = f.Rules.PullTimeout
 	}
-	deadline := f.agentsAwaitedSince().Add(patience)
+	deadline := latest(f.agentsAwaitedSince(), ready).Add(patience)
 	switch {
 	case !f.Progress.Created && f.StartThrottled:
 		return Action{Kind: WaitStart, Wake: f.Now.Add(ThrottlePause)}

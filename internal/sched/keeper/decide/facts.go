@@ -19,6 +19,8 @@ type Facts struct {
 	// Lost reports whether the node (by its Kubernetes name) was deleted or no longer
 	// responds.
 	Lost func(node string) bool
+	// Boot returns whether the node (by its Kubernetes name) has yet to boot; nil: all nodes run.
+	Boot func(node string) Boot
 	// Down reports whether an operator has set the node down; nil: none is down.
 	Down func(node string) bool
 	Now  time.Time
@@ -48,6 +50,13 @@ type Facts struct {
 	// wait.
 	StartThrottled bool
 	Progress       Progress
+}
+
+// Boot is what is known of the boot of a node. The zero value is a node that always runs.
+type Boot struct {
+	Waiting bool      // it has been or will be requested
+	Failed  string    // why the node does not come; "": it has come, or may come
+	Ready   time.Time // since when it runs; zero: unknown
 }
 
 // Rules are the cluster's parameters, with their defaults filled in.

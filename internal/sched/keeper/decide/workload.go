@@ -109,15 +109,14 @@ func (f *Facts) workloadConfiguring() Action {
 	if bound == len(f.Job.Spec.Workload.Pods) {
 		return Action{Kind: MarkRunning}
 	}
-	for i := range f.Job.Status.Allocation.Nodes {
-		if n := f.Job.Status.Allocation.Nodes[i].ObjectName(); f.Lost(n) {
-			return returnToQueue("node " + n + " was lost")
-		}
+	a, ready, ok := f.awaitNodes()
+	if ok && (a.Kind != Wait || len(f.remainingPods()) == len(f.Job.Spec.Workload.Pods)) {
+		return a
 	}
 	if len(f.remainingPods()) < len(f.Job.Spec.Workload.Pods) {
 		return returnToQueue("a pod was deleted")
 	}
-	placed := f.Job.Status.StartTime.Time
+	placed := latest(f.Job.Status.StartTime.Time, ready)
 	due := placed.Add(f.Rules.StartTimeout)
 	for _, p := range f.Pods {
 		c := unschedulable(p)
