@@ -37,8 +37,8 @@ func Commands(p *stdio.Process) []*cobra.Command {
 		Use:   "import SLURM.CONF",
 		Short: "Convert the configuration of a Slurm site to Berth's objects",
 		Long: `Convert the configuration of a Slurm site to Berth's objects, printed as YAML: the
-Cluster (with the switches of topology.conf), the Partitions, labels and annotations of the Nodes and, from the output
-of sacctmgr dump, Accounts and Users with their namespaces. Warnings on the
+Cluster (with the switches of topology.conf), the Partitions, NodePools (nodes in state CLOUD), labels and annotations
+of the Nodes and, from the output of sacctmgr dump, Accounts and Users with their namespaces. Warnings on the
 standard error list the settings that Berth does not support.
 
 Apply the output to a cluster whose nodes exist already:
@@ -87,8 +87,13 @@ func run(p *stdio.Process, o *options, file string) error {
 		p.Metadata.Annotations = conf.Partitions[i].Annotations
 		objects = append(objects, p)
 	}
+	for i := range conf.NodePools {
+		objects = append(objects, object("NodePool", conf.NodePools[i].Name, conf.NodePools[i].Spec))
+	}
 	for i := range conf.Nodes {
-		objects = append(objects, node(&conf.Nodes[i]))
+		if conf.Nodes[i].State != slurmconf.StateCloud { // it does not exist
+			objects = append(objects, node(&conf.Nodes[i]))
+		}
 	}
 	warnings := conf.Warnings
 	if o.dump != "" {

@@ -190,7 +190,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 			ThreadsPerCore: n.ThreadsPerCore,
 			Sockets:        n.Sockets,
 			Memory:         n.RealMemory,
-			Unavailable:    n.State != "",
+			Unavailable:    n.State != "" && n.State != slurmconf.StateCloud,
 			TopologyPath:   network.Path(n.Name),
 		}
 		for _, g := range n.GRES {

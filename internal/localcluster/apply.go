@@ -54,6 +54,7 @@ var resources = map[string]struct {
 	"User":                           {"/apis/berth.hpc/v1alpha1", "users"},
 	"Partition":                      {"/apis/berth.hpc/v1alpha1", "partitions"},
 	"Cluster":                        {"/apis/berth.hpc/v1alpha1", "clusters"},
+	"NodePool":                       {"/apis/berth.hpc/v1alpha1", "nodepools"},
 }
 
 func path(o *unstructured.Unstructured) (string, error) {

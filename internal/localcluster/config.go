@@ -53,6 +53,9 @@ type Config struct {
 	Nodes      []Node
 	Partitions []v1alpha1.Partition
 	Cluster    *v1alpha1.ClusterSpec
+	// NodePools have the nodes that run only while jobs need them. Their programs are replaced
+	// by those of the local cluster, because the site's would start machines.
+	NodePools []v1alpha1.NodePool
 
 	// Admin is the user who runs the cluster: administrator, and a user like others.
 	// Users are users of the machine who get their own kubeconfig.
@@ -86,7 +89,9 @@ type Node struct {
 	GRES     []GRES
 	// State and Reason of a node that starts drained or down, "" otherwise.
 	State, Reason string
-	Weight        int // lighter nodes are used first; 0: 1
+	// Cloud: the node runs only while a program of its pool has started it.
+	Cloud  bool
+	Weight int // lighter nodes are used first; 0: 1
 }
 
 // Object returns the name of the node's object; Kubernetes allows lower-case letters,
@@ -163,12 +168,15 @@ type SchedulerConfig struct {
 
 // NodesConfig is the configuration of the process nodes.
 type NodesConfig struct {
-	Kube    *rest.Config // administrator
-	Nodes   []Node
-	Dir     string
-	Network Network
-	APIHost string
-	APIPort int
+	Kube  *rest.Config // administrator
+	Nodes []Node
+	Dir   string
+	// CloudDir is the directory in which a file with the name of a node makes that node run,
+	// if Node.Cloud is set.
+	CloudDir string
+	Network  Network
+	APIHost  string
+	APIPort  int
 	// CertFile and KeyFile are the certificate of the kubelet API, CA the authority of its
 	// clients.
 	CertFile, KeyFile string

@@ -28,6 +28,9 @@ func configure(ctx context.Context, a *api, c Config) error {
 			return err
 		}
 	}
+	if err := configurePools(ctx, a, c); err != nil {
+		return err
+	}
 	var have v1alpha1.PartitionList
 	if err := a.do(ctx, "GET", "/apis/"+berthAPI+"/partitions", "", nil, &have); err != nil {
 		return err

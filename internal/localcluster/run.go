@@ -376,7 +376,7 @@ func (k *cluster) startNodes(ctx context.Context) error {
 		return nil
 	}
 	c := NodesConfig{
-		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), Network: k.network,
+		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), CloudDir: cloudDir(k.StateDir), Network: k.network,
 		APIHost: k.network.Gateway().String(), APIPort: portOf(k.api),
 		CertFile: k.pki.Path(certNodes + ".crt"), KeyFile: k.pki.Path(certNodes + ".key"),
 		CA: k.pki.CA.CertPEM, Log: k.log("nodes"),

@@ -32,6 +32,9 @@ type Config struct {
 	// Dir contains logs, volumes and the data for the cleanup after a crash. It is created
 	// with mode 0711 if it is missing. Only one process at a time may use it.
 	Dir string
+	// CloudDir is the directory in which a file with the name of a node makes that node run, if
+	// Node.Cloud is set.
+	CloudDir string
 	// Network assigns addresses to pods; the caller opens and closes it.
 	Network *podnet.Network
 

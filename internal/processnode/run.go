@@ -216,13 +216,19 @@ func (m *manager) registerAll(ctx context.Context) error {
 	registrar := &registration.Registrar{
 		Client: m.cfg.Client, Owner: m.owner, HostIP: m.hostIP, Port: m.port, Log: m.log,
 	}
-	if err := registrar.RemoveOthers(ctx, m.nodes); err != nil {
+	if err := registrar.RemoveOthers(ctx, m.running()); err != nil {
 		return err
 	}
+	always := 0
 	const atOnce = 8
 	slots := make(chan struct{}, atOnce)
 	errs := make(chan error, len(m.nodes))
 	for _, n := range m.nodes {
+		if n.Cloud {
+			m.wait.Go(func() { m.followCloud(ctx, registrar, n) })
+			continue
+		}
+		always++
 		m.wait.Go(func() {
 			slots <- struct{}{}
 			node, err := registrar.Register(ctx, n)
@@ -234,7 +240,7 @@ func (m *manager) registerAll(ctx context.Context) error {
 		})
 	}
 	var all []error
-	for range m.nodes {
+	for range always {
 		all = append(all, <-errs)
 	}
 	return errors.Join(all...)

@@ -128,8 +128,10 @@ func (p *parser) nodeValue(n *Node, g *geometry, kv pair) error {
 func (p *parser) nodeState(n *Node, kv pair) error {
 	word, _, _ := strings.Cut(strings.ToUpper(kv.value), "+")
 	switch word {
-	case "UNKNOWN", "IDLE", "CLOUD":
+	case "UNKNOWN", "IDLE":
 		n.State = ""
+	case "CLOUD":
+		n.State = StateCloud
 	case "DOWN", "FAIL":
 		n.State = "down"
 	case "DRAIN", "DRAINED", "FAILING":

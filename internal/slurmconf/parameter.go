@@ -198,6 +198,10 @@ func (p *parser) parameter(kv pair) error {
 	if setSupported(c, key, kv.value) {
 		return nil
 	}
+	supported, err := p.power.powerParameter(kv)
+	if err != nil {
+		return err
+	}
 	if c.Parameters == nil {
 		c.Parameters = map[string]string{}
 	}
@@ -208,7 +212,7 @@ func (p *parser) parameter(kv pair) error {
 	}
 	c.Parameters[name] = kv.value
 	switch {
-	case !known || isDefaultBehavior(key, kv.value):
+	case !known || supported || isDefaultBehavior(key, kv.value):
 	case daemonOnly[key]:
 		p.config.Warnings = append(p.config.Warnings, Warning{
 			File: kv.file, Line: kv.number, Key: kv.key, Text: "not applicable", DaemonOnly: true,

@@ -18,7 +18,9 @@ type Config struct {
 	// Partitions in the order of the file, without templates and shared paths, which
 	// slurm.conf does not have.
 	Partitions []v1alpha1.Partition
-	Warnings   []Warning
+	// NodePools have the nodes in state CLOUD.
+	NodePools []v1alpha1.NodePool
+	Warnings  []Warning
 }
 
 // Node describes a node. Values that are not given are zero.
@@ -33,7 +35,7 @@ type Node struct {
 	Features       []string
 	GRES           []GRES
 	Weight         int
-	State          string // "", "down" or "drain"
+	State          string // "", "down", "drain" or StateCloud
 	Reason         string
 }
 
@@ -100,6 +102,8 @@ type parser struct {
 	// Lines that refer to nodes; parsed after all nodes.
 	downLines, setLines, partitionLines [][]pair
 
+	power powerSaving
+
 	cluster string // for %c in the names of included files
 }
 
@@ -119,7 +123,7 @@ func Parse(file string, read func(path string) ([]byte, error)) (*Config, error)
 			return nil, err
 		}
 	}
-	for _, step := range []func() error{p.readSets, p.readDown, p.readPartitions} {
+	for _, step := range []func() error{p.readSets, p.readDown, p.readPartitions, p.readPools} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -318,3 +318,9 @@ func TestAccounts(t *testing.T) {
 	t.Parallel()
 	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/accounts")
 }
+
+// TestPools has a cluster with nodes that run only while jobs need them. Its scripts run one
+// after another, because they count them.
+func TestPools(t *testing.T) {
+	start(t, "--slurm-conf", "testdata/pools/slurm.conf").scriptsInTurn(t, "testdata/pools")
+}

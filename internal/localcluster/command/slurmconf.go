@@ -42,7 +42,7 @@ func (p *program) imitate(c *localcluster.Config) error {
 	if err := distinct(c.Nodes); err != nil {
 		return fmt.Errorf("%s: %w", p.SlurmConf, err)
 	}
-	c.Partitions, c.Cluster = conf.Partitions, &conf.Cluster
+	c.Partitions, c.Cluster, c.NodePools = conf.Partitions, &conf.Cluster, conf.NodePools
 	for _, line := range notes(conf.Warnings) {
 		c.Progress(line)
 	}
@@ -60,6 +60,9 @@ func imitation(n slurmconf.Node, share int64) localcluster.Node {
 		Name: n.Name, CPUs: int64(n.CPUs), Memory: memory, Disk: n.TmpDisk,
 		Sockets: n.Sockets, Cores: n.CoresPerSocket, Threads: n.ThreadsPerCore,
 		Features: n.Features, State: n.State, Reason: n.Reason, Weight: n.Weight,
+	}
+	if all.State == slurmconf.StateCloud {
+		all.State, all.Cloud = "", true
 	}
 	for _, g := range n.GRES {
 		all.GRES = append(all.GRES, localcluster.GRES{Name: g.Name, Type: g.Type, Count: g.Count})

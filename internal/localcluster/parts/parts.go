@@ -79,7 +79,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 		return err
 	}
 	cfg := processnode.Config{
-		Client: client, Dir: c.Dir, Network: net,
+		Client: client, Dir: c.Dir, CloudDir: c.CloudDir, Network: net,
 		APIHost: c.APIHost, APIPort: c.APIPort,
 		Listen: "127.0.0.1:0", ServingCert: serving.Server, ClientCA: pool,
 		StopGrace: stopGrace, Ready: ready,
@@ -98,7 +98,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 // node returns the configuration of a process node.
 func node(n localcluster.Node, hostname string) processnode.NodeConfig {
 	c := processnode.NodeConfig{
-		Name: n.Object(), CPUs: n.CPUs, Memory: n.Memory << 20, Disk: n.Disk << 20,
+		Name: n.Object(), Cloud: n.Cloud, CPUs: n.CPUs, Memory: n.Memory << 20, Disk: n.Disk << 20,
 		Extended: map[string]int64{},
 		Labels:   map[string]string{"kubernetes.io/hostname": hostname},
 		Annotations: map[string]string{

@@ -42,6 +42,8 @@ const LabelOwner = "berth.hpc/process-node"
 // Node is the configuration of one process node.
 type Node struct {
 	Name string
+	// Cloud: the node runs only while something has started it.
+	Cloud bool
 	// CPUs and Memory (bytes) are both capacity and allocatable. Several nodes may
 	// offer the same CPUs.
 	CPUs   int64

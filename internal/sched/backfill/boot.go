@@ -111,6 +111,9 @@ func (e *engine) fitsBooting(s *requestShape, j *Job) (nodes []Assignment, boot 
 	return nil, 0
 }
 
+// takes returns how long the job has its nodes.
+func (d *Decision) takes() int64 { return addDurations(d.Duration, d.Boot) }
+
 // addDurations returns the sum of two durations; Forever has no end.
 func addDurations(a, b int64) int64 {
 	if a >= Forever-b {

@@ -423,7 +423,7 @@ func (e *engine) claim(j *Job, d *Decision) claim {
 	return claim{
 		id:            j.ID,
 		start:         d.Start,
-		end:           min(endOf(d.Start, addDurations(d.Duration, d.Boot)), e.reservationEnd(in, d.Start)),
+		end:           min(endOf(d.Start, d.takes()), e.reservationEnd(in, d.Start)),
 		nodes:         d.Nodes,
 		licenses:      j.Licenses,
 		exclusive:     j.Exclusive,

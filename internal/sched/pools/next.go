@@ -92,6 +92,9 @@ func (d *decision) wake(at time.Time) {
 // enter returns n in another state.
 func (d *decision) enter(n v1alpha1.PoolNode, state string) v1alpha1.PoolNode {
 	n.State, n.Since, n.Requested = state, metav1.NewMicroTime(d.Now), false
+	if state == v1alpha1.PoolPoweringDown {
+		d.wake(d.Now.Add(SuspendTimeout(&d.pool.Spec)))
+	}
 	return n
 }
 
@@ -206,10 +209,10 @@ func (d *decision) poweringDown(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 		d.wake(over)
 		return n
 	case object != nil && IsReady(object):
-		n.Reason = strings.TrimSpace(reasonStillThere + ": " + strings.TrimPrefix(n.Reason, reasonStillThere+": "))
-		n = d.enter(n, v1alpha1.PoolPoweringDown)
-		d.wake(n.Since.Add(SuspendTimeout(&d.pool.Spec)))
-		return n
+		if n.Reason == "" {
+			n.Reason = reasonStillThere
+		}
+		return d.enter(n, v1alpha1.PoolPoweringDown)
 	case object != nil || !n.Requested:
 		d.wake(d.Now.Add(SuspendTimeout(&d.pool.Spec)))
 		return n

@@ -165,7 +165,8 @@ func listedNodes(p *v1alpha1.NodePool) map[string]v1alpha1.PoolNode {
 // pools have belongs to the first by name.
 func Assign(all []*v1alpha1.NodePool) map[string][]string {
 	out, taken := map[string][]string{}, map[string]bool{}
-	order := slices.SortedFunc(slices.Values(all), func(a, b *v1alpha1.NodePool) int { return cmp.Compare(a.Name, b.Name) })
+	order := slices.Clone(all)
+	slices.SortFunc(order, func(a, b *v1alpha1.NodePool) int { return cmp.Compare(a.Name, b.Name) })
 	for _, p := range order {
 		for _, name := range names(p) {
 			if !taken[name] {

@@ -234,7 +234,9 @@ func (x *Controller) due(p *v1alpha1.NodePool, state string) (nodes []string, wa
 
 // makeRequest makes one request and records that it was accepted. It returns when the next one
 // is due.
-func (x *Controller) makeRequest(ctx context.Context, p *v1alpha1.NodePool, state string, nodes []string) time.Duration {
+func (x *Controller) makeRequest(
+	ctx context.Context, p *v1alpha1.NodePool, state string, nodes []string,
+) time.Duration {
 	err := x.call(ctx, p, state, nodes)
 	if err != nil {
 		if ctx.Err() == nil {

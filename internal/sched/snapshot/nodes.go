@@ -69,7 +69,8 @@ func compareBoot(a, b *pools.Power) int {
 		return 0
 	}
 	requested := compareBool(a.State != v1alpha1.PoolPoweringUp, b.State != v1alpha1.PoolPoweringUp)
-	return cmp.Or(requested, cmp.Compare(pools.Cost(&a.Pool.Spec), pools.Cost(&b.Pool.Spec)), cmp.Compare(a.Boot, b.Boot))
+	cost := cmp.Compare(pools.Cost(&a.Pool.Spec), pools.Cost(&b.Pool.Spec))
+	return cmp.Or(requested, cost, cmp.Compare(a.Boot, b.Boot))
 }
 
 func compareBool(a, b bool) int {

@@ -1,0 +1,85 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// cloudDir returns the directory whose files say which nodes in state CLOUD run.
+func cloudDir(state string) string { return filepath.Join(state, "cloud") }
+
+// Programs of the pools of a local cluster. A node runs while there is a file with its name.
+const (
+	resumeProgram = `#!/bin/sh
+# Starts the nodes of the host list.
+for node in $('%s/scontrol' show hostnames "$1"); do
+	: > '%s/'"$node" || exit 1
+done
+`
+	suspendProgram = `#!/bin/sh
+# Stops the nodes of the host list.
+for node in $('%s/scontrol' show hostnames "$1"); do
+	rm -f '%s/'"$node" || exit 1
+done
+`
+)
+
+// configurePools writes the NodePool objects and deletes others, and writes the programs that
+// start and stop their nodes.
+func configurePools(ctx context.Context, a *api, c Config) error {
+	if c.Cluster == nil { // a start without slurm.conf keeps what there is
+		return nil
+	}
+	var have v1alpha1.NodePoolList
+	if err := a.do(ctx, "GET", "/apis/"+berthAPI+"/nodepools", "", nil, &have); err != nil {
+		return err
+	}
+	for _, p := range have.Items {
+		if slices.ContainsFunc(c.NodePools, func(w v1alpha1.NodePool) bool { return w.Name == p.Name }) {
+			continue
+		}
+		if err := a.do(ctx, "DELETE", "/apis/"+berthAPI+"/nodepools/"+p.Name, "", nil, nil); err != nil {
+			return err
+		}
+	}
+	if len(c.NodePools) == 0 {
+		return nil
+	}
+	programs, err := writePrograms(c)
+	if err != nil {
+		return err
+	}
+	for _, p := range c.NodePools {
+		p.Spec.Program = programs
+		o, err := object(berthAPI, "NodePool", &p)
+		if err != nil {
+			return err
+		}
+		delete(o.Object, "status")
+		if err := a.apply(ctx, o); err != nil {
+			return fmt.Errorf("node pool %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func writePrograms(c Config) (*v1alpha1.NodeProgram, error) {
+	dir := cloudDir(c.StateDir)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, err
+	}
+	p := &v1alpha1.NodeProgram{
+		Resume: filepath.Join(c.StateDir, "resume-nodes"), Suspend: filepath.Join(c.StateDir, "suspend-nodes"),
+	}
+	for file, text := range map[string]string{p.Resume: resumeProgram, p.Suspend: suspendProgram} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, text, c.BinDir, dir), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
