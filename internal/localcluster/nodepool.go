@@ -32,7 +32,7 @@ done
 // configurePools writes the NodePool objects and deletes others, and writes the programs that
 // start and stop their nodes.
 func configurePools(ctx context.Context, a *api, c Config) error {
-	if c.Cluster == nil { // a start without slurm.conf keeps what there is
+	if c.Cluster == nil { // a start without slurm.conf keeps the pools
 		return nil
 	}
 	var have v1alpha1.NodePoolList

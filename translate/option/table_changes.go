@@ -118,7 +118,7 @@ var changes = []Change{
 	{Release: "24.05", Command: "squeue,sacct", What: "`--expand-patterns`", State: ChangeAbsent,
 		Option: "expand-patterns", Probe: "sacct --expand-patterns", Says: "unrecognized option"},
 	{Release: "24.05", Command: "scontrol", What: "`power up`, `power down`", State: ChangeAbsent,
-		Note: "nodes are not powered by Berth", Probe: "scontrol power down n1", Says: "invalid keyword: power"},
+		Note: "use scontrol update state=power_up", Probe: "scontrol power down n1", Says: "invalid keyword: power"},
 	{Release: "24.05", Command: "scontrol", What: "reservation flag `USER_DELETE`", State: ChangeAbsent,
 		Probe: "scontrol create reservation flags=user_delete users=root starttime=now+1hour duration=1 nodes=n1",
 		Says:  "Error parsing flags user_delete"},

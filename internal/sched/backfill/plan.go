@@ -352,7 +352,8 @@ func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at in
 // reserveAndExplain books a reservation for a job that does not start now, and
 // sets the reason why it waits.
 func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
-	if d.Nodes == nil && over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && p.neverRunnable(j) == ReasonNone {
+	if d.Nodes == nil && over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 &&
+		p.neverRunnable(j) == ReasonNone {
 		p.reserve(j, d)
 	}
 	if p.startsOnly {
