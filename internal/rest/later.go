@@ -227,7 +227,9 @@ func (r *request) laterStatistics(o format.Object) format.Object {
 		"bf_cycle_sum", 0, "bf_last_depth", 0, "bf_last_depth_try", 0, "bf_depth_sum", 0, "bf_depth_try_sum", 0,
 		"bf_queue_len_sum", 0, "bf_table_size_sum", 0)
 	if !r.atLeast(v41) {
-		return slices.DeleteFunc(o, func(m format.Member) bool { return m.Name == "bf_cycle_max" })
+		return slices.DeleteFunc(o, func(m format.Member) bool {
+			return m.Name == "bf_cycle_max" || m.Name == "bf_table_size_sum"
+		})
 	}
 	for _, name := range []string{"rpcs_by_message_type", "rpcs_by_user"} {
 		list, _ := member(o, name).([]any)

@@ -103,7 +103,7 @@ func (r *request) share(s *status.Share) format.Object {
 		name, kind, parent = s.Account, []any{}, ""
 	}
 	number := func(f float64) any { return f }
-	if r.atLeast(v42) {
+	if r.atLeast(v41) {
 		number = func(f float64) any { return set(f) }
 	}
 	return per(
