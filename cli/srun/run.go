@@ -1,14 +1,18 @@
 package srun
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -54,6 +58,7 @@ type sink struct {
 	// number; empty: none.
 	stepPattern string
 	task        int64 // only the output of this task; -1: all
+	reported    bool  // output was lost, and the user knows
 }
 
 // create requests the step and returns when it was created.
@@ -207,20 +212,37 @@ func (r *run) handleFrame(f *step.Frame) error {
 	return nil
 }
 
-// write writes a task's output, line by line with --label. Errors are ignored: the
-// step continues without a reader, because its exit code still counts.
+// write writes a task's output, line by line with --label. The step continues without a
+// reader, because its exit code still counts.
 func (r *run) write(s *sink, f *step.Frame) error {
 	whole := *f
 	whole.Task += r.first
 	if s.task >= 0 && int64(whole.Task) != s.task {
 		return nil
 	}
-	if !r.parsed.Step.Label {
-		s.w.Write(f.Data) //nolint:errcheck // as above
-		return nil
+	data := f.Data
+	if r.parsed.Step.Label {
+		data = step.Label(&whole, r.all.tasks)
 	}
-	s.w.Write(step.Label(&whole, r.all.tasks)) //nolint:errcheck // as above
+	if _, err := s.w.Write(data); err != nil {
+		r.reportLoss(s, err)
+	}
 	return nil
+}
+
+// reportLoss reports once that output is lost which somebody wants: a file system is full or
+// read-only, or failed. A reader that has gone wants nothing.
+func (r *run) reportLoss(s *sink, err error) {
+	causes := []error{syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT, syscall.EFBIG, syscall.EIO}
+	if s.reported || !slices.ContainsFunc(causes, func(e error) bool { return errors.Is(err, e) }) {
+		return
+	}
+	s.reported = true
+	name := "its output"
+	if s.file != nil {
+		name = s.file.Name()
+	}
+	r.o.printf("error: output of step %s is lost: cannot write to %s: %s", r.id(), name, strerror.Text(err))
 }
 
 // info prints a line that --quiet suppresses.

@@ -43,6 +43,10 @@ func TestWipeKeepsOtherFiles(t *testing.T) {
 		t.Fatal("a directory with other files was accepted")
 	}
 	state := filepath.Join(dir, "state")
+	lostAndFound := filepath.Join(state, "lost+found") // of a file system of its own
+	if err := os.MkdirAll(lostAndFound, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	s, err := openState(state)
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +61,10 @@ func TestWipeKeepsOtherFiles(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(state, "control")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("control still exists: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(state, fileMarker)); err != nil {
-		t.Error(err)
+	for _, path := range []string{filepath.Join(state, fileMarker), lostAndFound} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

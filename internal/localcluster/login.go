@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/berth-hpc/berth/internal/localcluster/durable"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
@@ -106,8 +107,8 @@ func loginKey(name string) (string, error) {
 	}
 	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 	return public, errors.Join(
-		os.WriteFile(name, pem.EncodeToMemory(block), 0o600),
-		os.WriteFile(name+".pub", []byte(public+"\n"), 0o644))
+		durable.Write(name, pem.EncodeToMemory(block), 0o600),
+		durable.Write(name+".pub", []byte(public+"\n"), 0o644))
 }
 
 // loginKeys allows that key to log in as every user of this start. The user who runs

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/localcluster/durable"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -106,12 +107,18 @@ func (s *state) mark() error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != fileLock && e.Name() != FileLog && e.Name() != "user.kubeconfig" {
+		if e.Name() != fileLock && !isKept(e.Name()) {
 			return fmt.Errorf("%s has other files (%s): choose an empty directory with --state-dir", s.dir, e.Name())
 		}
 	}
 	return os.WriteFile(s.path(fileMarker), []byte(
 		"State of a Berth cluster. Safe to delete while the cluster is down.\n"), 0o600)
+}
+
+// isKept reports whether a file of the directory is not state: the log, a user's kubeconfig,
+// and what a new file system has if the directory is one of its own.
+func isKept(name string) bool {
+	return name == FileLog || name == "user.kubeconfig" || name == "lost+found"
 }
 
 // wipe removes everything but the lock, the log and the marker. It refuses to change a
@@ -131,8 +138,7 @@ func (s *state) wipe() error {
 		return err
 	}
 	for _, e := range entries {
-		switch e.Name() {
-		case fileLock, fileMarker, FileLog, "user.kubeconfig":
+		if e.Name() == fileLock || e.Name() == fileMarker || isKept(e.Name()) {
 			continue
 		}
 		if err := os.RemoveAll(s.path(e.Name())); err != nil {
@@ -158,13 +164,9 @@ func (s *state) writeJSON(name string, v any) error {
 	return s.write(name, data)
 }
 
-// write replaces a file atomically; only its owner can read it.
+// write replaces a file, which only its owner can read.
 func (s *state) write(name string, data []byte) error {
-	tmp := s.path(name + ".new")
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, s.path(name))
+	return durable.Write(s.path(name), data, 0o600)
 }
 
 func (s *state) close() {

@@ -29,6 +29,7 @@ type options struct {
 	nodes, users, etcd      int
 	postgres, standby       bool
 	reader, keep, shrink    bool
+	disk                    bool
 }
 
 func main() {
@@ -53,6 +54,7 @@ func main() {
 	flag.IntVar(&o.etcd, "etcd", -1, "`members` of an etcd of its own; 0: in the control plane's process (default: by the seed)")
 	flag.BoolVar(&o.standby, "standby", true, "a second scheduler waits to lead")
 	flag.BoolVar(&o.reader, "reader", false, "a process of its own answers queries (default: by the seed)")
+	flag.BoolVar(&o.disk, "disk", false, "the state is on a disk, which can fail (default: by the seed; as root)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of the run")
 	flag.StringVar(&o.check, "check", "", "check a history `file` again, and run nothing")
 	flag.Parse()

@@ -36,7 +36,7 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 	c, err := cluster.Start(ctx, cluster.Options{Bin: o.bin, Previous: o.previous, Dir: dir, Nodes: o.nodes,
 		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
 		Postgres:    (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(),
-		EtcdMembers: o.etcdMembers(), Log: log})
+		EtcdMembers: o.etcdMembers(), Disk: o.disk || o.seed%4 == 3, Log: log})
 	defer func() {
 		left := c.Stop()
 		if h != nil {
@@ -197,7 +197,7 @@ func tidy(ctx context.Context, c *cluster.Cluster, goroutines int, replaced bool
 // controlPlaneKilled reports whether the process whose goroutines were counted is gone.
 func controlPlaneKilled(list []history.Fault) bool {
 	for _, f := range list {
-		if f.Kind == "control-plane" || f.Kind == "disk-full" {
+		if f.Kind == "control-plane" || f.Kind == "disk-full" || f.Kind == "disk-read-only" {
 			return true
 		}
 	}

@@ -137,6 +137,7 @@ func TestUsers(t *testing.T) {
 	t.Run("attacks", s.attacks)
 	t.Run("REST", s.rest)
 	t.Run("hidden agent", s.hiddenAgent)
+	t.Run("unwritable output", s.unwritable)
 }
 
 // hiddenAgent: a job cannot read the memory of its agent, which runs as the same user and

@@ -21,6 +21,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/localcluster/durable"
 )
 
 const (
@@ -101,7 +103,10 @@ func (s *Store) Write(name string, ca *Authority, leaf Leaf) error {
 	if err != nil {
 		return err
 	}
-	return s.writePair(name, p)
+	if err := replace(s.Path(name+".key"), p.Key); err != nil {
+		return err
+	}
+	return replace(s.Path(name+".crt"), p.Cert)
 }
 
 // Renew signs a leaf again and replaces NAME.crt. NAME.key stays, so that a program that reads
@@ -119,14 +124,24 @@ func (s *Store) Renew(name string, ca *Authority, leaf Leaf) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(s.Path(name+".crt"), p.Cert)
+	return replace(s.Path(name+".crt"), p.Cert)
 }
 
-func (s *Store) writePair(name string, p Pair) error {
-	if err := writeFile(s.Path(name+".key"), p.Key); err != nil {
+// replace replaces the file of a leaf. After a crash of the machine it may be empty; the next
+// start writes it anyway.
+func replace(path string, data []byte) error {
+	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
 		return err
 	}
-	return writeFile(s.Path(name+".crt"), p.Cert)
+	return os.Rename(path+".new", path)
+}
+
+// writePair writes a CA.
+func (s *Store) writePair(name string, p Pair) error {
+	if err := durable.Write(s.Path(name+".key"), p.Key, 0o600); err != nil {
+		return err
+	}
+	return durable.Write(s.Path(name+".crt"), p.Cert, 0o600)
 }
 
 // Sign returns a new key and a certificate for it.
@@ -198,7 +213,7 @@ func (s *Store) renewAuthority(name string, a *Authority) error {
 		return err
 	}
 	a.CertPEM = p.Cert
-	return writeFile(s.Path(name+".crt"), p.Cert)
+	return durable.Write(s.Path(name+".crt"), p.Cert, 0o600)
 }
 
 func newAuthority(commonName string, now time.Time) (Pair, error) {
@@ -239,10 +254,10 @@ func (s *Store) serviceAccountKey() error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.Path("sa.key"), pemBlock("EC PRIVATE KEY", private)); err != nil {
+	if err := durable.Write(s.Path("sa.key"), pemBlock("EC PRIVATE KEY", private), 0o600); err != nil {
 		return err
 	}
-	return writeFile(s.Path("sa.pub"), pemBlock("PUBLIC KEY", public))
+	return durable.Write(s.Path("sa.pub"), pemBlock("PUBLIC KEY", public), 0o600)
 }
 
 func template(commonName string, now time.Time, life time.Duration) *x509.Certificate {
@@ -288,13 +303,4 @@ func decodeKey(keyPEM []byte) (*ecdsa.PrivateKey, error) {
 
 func pemBlock(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-}
-
-// writeFile replaces a file atomically, so that a crash leaves the old or the new one.
-func writeFile(path string, data []byte) error {
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
 }

@@ -132,8 +132,18 @@ func (s *simulation) forget() {
 		s.leader.delivered[kind] = 0
 	}
 	needed := s.neededJobs()
+	isOver := func(id int64, h *history) bool {
+		return !needed[id] && !h.gone.IsZero() && time.Since(h.gone) >= time.Hour
+	}
 	for id, h := range s.truth.jobs {
-		if needed[id] || h.gone.IsZero() || time.Since(h.gone) < time.Hour {
+		if !isOver(id, h) {
+			for _, task := range h.tasks { // jobs may depend on all of them
+				needed[task] = true
+			}
+		}
+	}
+	for id, h := range s.truth.jobs {
+		if !isOver(id, h) {
 			continue
 		}
 		for attempt := range h.placed {

@@ -30,6 +30,13 @@ type found struct {
 	field string // that has it
 }
 
+// bounded are the fields whose maps may grow to a fixed size, and that size. Their bytes do
+// not count.
+var bounded = map[string]int{
+	"control.sharedStrings.known": 4096,
+	"control.Store.deleted":       4000, // of all stores
+}
+
 // measure returns what can be reached from the values, without what belongs to the
 // simulation itself. What functions have captured is not seen.
 func measure(values ...any) *reach {
@@ -105,6 +112,9 @@ func (r *reach) visitMap(v reflect.Value, field string) {
 		return
 	}
 	r.elements[field] += v.Len()
+	if bounded[field] > 0 {
+		return
+	}
 	r.bytes += int64(v.Len()) * int64(v.Type().Key().Size()+v.Type().Elem().Size())
 	for i := v.MapRange(); i.Next(); {
 		r.later(i.Key(), field)
@@ -158,13 +168,15 @@ func fieldName(t reflect.Type, i int, within string) string {
 	if !strings.Contains(t.PkgPath(), "berth/internal/") {
 		return within
 	}
-	return t.String() + "." + t.Field(i).Name
+	name, _, _ := strings.Cut(t.String(), "[") // without the arguments of a generic type
+	return name + "." + t.Field(i).Name
 }
 
-// growth lists the fields with at least that many more elements than before.
+// growth lists the fields with at least that many more elements than before, or more than
+// they may have.
 func (r *reach) growth(before *reach, least int) (all []string) {
 	for name, n := range r.elements {
-		if n-before.elements[name] >= least {
+		if most := bounded[name]; most > 0 && n > most || most == 0 && n-before.elements[name] >= least {
 			all = append(all, name)
 		}
 	}

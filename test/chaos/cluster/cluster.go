@@ -46,7 +46,9 @@ type Options struct {
 	// EtcdMembers is the number of members of an etcd outside of the control plane's
 	// process; 0: it is inside.
 	EtcdMembers int
-	Log         io.Writer
+	// Disk: the state directory is on a disk, which can fail. Root only.
+	Disk bool
+	Log  io.Writer
 }
 
 // User is somebody who submits jobs.
@@ -72,6 +74,7 @@ type Cluster struct {
 	SmallDisk  bool       // the state directory can be filled
 
 	state string
+	image string // of the disk
 	front *switchboard
 	undo  []func()
 }

@@ -136,6 +136,13 @@ func (p *Process) Kill(away time.Duration) error {
 	return p.Signal(syscall.SIGKILL)
 }
 
+// Release lets a process that was killed come back now.
+func (p *Process) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = time.Time{}
+}
+
 // Stop kills the process for good.
 func (p *Process) Stop() {
 	p.mu.Lock()

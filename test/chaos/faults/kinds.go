@@ -31,6 +31,7 @@ var Kinds = []Kind{
 	{"node", "a node is set DOWN, then resumed", 3, nil, nodeDown},
 	{"database", "SIGKILL of PostgreSQL, which comes back seconds later", 3, hasDatabase, killDatabase},
 	{"disk-full", "no room in the state directory (etcd, accounting) for seconds", 1, hasSmallDisk, fillDisk},
+	{"disk-read-only", "the file system of the state directory becomes read-only, and is repaired", 2, hasDisk, failDisk},
 	{"agents-cut", "the agents' connections to the leader are closed, and new ones for seconds", 3, nil, cutAgents},
 	{"delays", "the API server answers the scheduler late", 2, nil, requests(ofScheduler, delay)},
 	{"resets", "connections to the API server are reset before the request", 2, nil, requests(ofScheduler,
@@ -75,6 +76,9 @@ func hasDatabase(c *cluster.Cluster) bool { return c.Database != nil }
 
 func hasPrevious(c *cluster.Cluster) bool  { return c.Previous != "" }
 func hasSmallDisk(c *cluster.Cluster) bool { return c.SmallDisk }
+
+// hasDisk: members of etcd outside of the control plane hold the disk.
+func hasDisk(c *cluster.Cluster) bool { return c.Disk && len(c.Etcd) == 0 }
 
 // between returns a random duration.
 func between(r *rand.Rand, low, high time.Duration) time.Duration {
@@ -304,6 +308,22 @@ func fillDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 		if err := c.Up(ctx); err != nil {
 			return target, err
 		}
+	}
+	return target, whole(ctx, c)
+}
+
+// failDisk lets an operator repair the disk after seconds.
+func failDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	if err := c.FailDisk(); err != nil {
+		return "", err
+	}
+	time.Sleep(between(r, time.Second, 5*time.Second))
+	target := "the control plane ended"
+	if c.Runs() {
+		target = "the control plane ran on"
+	}
+	if err := c.RepairDisk(ctx); err != nil {
+		return target, err
 	}
 	return target, whole(ctx, c)
 }
