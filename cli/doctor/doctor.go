@@ -95,6 +95,7 @@ func (d *doctor) check(ctx context.Context) {
 	if d.queue(ctx) {
 		d.nodes(ctx)
 		d.topology(ctx)
+		d.pools(ctx)
 	}
 	d.admission(ctx)
 	d.login(ctx)

@@ -95,6 +95,9 @@ func TestDoctor(t *testing.T) {
 		}, "warning  the network: node n2 is below the switches s0 and s1", false},
 		"a network": {func(p fakeCluster) { p[wire.QueueRoot+"/topology"] = `{"items":[{"name":"s0"},{"name":"s1"}]}` },
 			"ok       the network has 2 switches", false},
+		"a node pool that shares nodes": {func(p fakeCluster) {
+			p["/apis/berth.hpc/v1alpha1/nodepools"] = `{"items":[{"metadata":{"name":"b"},"status":{"problem":"c1 belongs to another pool too, which is used"}}]}`
+		}, "warning  node pool b: c1 belongs to another pool too", false},
 		"refused": {func(p fakeCluster) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
 		"no user": {func(p fakeCluster) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}

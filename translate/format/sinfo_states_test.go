@@ -41,3 +41,32 @@ func TestNodeStatesAsSlurmParsesThem(t *testing.T) {
 		}
 	}
 }
+
+// The states of nodes that do not always run have the suffixes of sinfo(1), NODE STATE CODES.
+func TestStatesOfNodesThatDoNotAlwaysRun(t *testing.T) {
+	for flags, want := range map[string]string{
+		"IDLE CLOUD":                      "idle idle",
+		"IDLE CLOUD POWERED_DOWN":         "idle~ idle~",
+		"IDLE CLOUD POWERING_UP":          "idle# idle#",
+		"IDLE CLOUD POWERING_DOWN":        "idle% idle%",
+		"IDLE CLOUD POWERED_DOWN PLANNED": "idle~ idle~",
+		"IDLE CLOUD PLANNED":              "planned plnd",
+		"MIXED CLOUD POWERING_UP":         "mixed# mix#",
+		"MIXED CLOUD POWER_DOWN":          "mixed! mix!",
+		"ALLOCATED CLOUD POWERING_UP":     "allocated# alloc#",
+		"DOWN CLOUD POWERED_DOWN":         "down~ down~",
+		"IDLE CLOUD DRAIN POWERED_DOWN":   "drained~ drain~",
+	} {
+		words := strings.Fields(flags)
+		n := &status.Node{State: words[0], Flags: words[1:]}
+		if got := NodeState(n, false) + " " + NodeState(n, true); got != want {
+			t.Errorf("%s: %s, want %s", flags, got, want)
+		}
+		for _, f := range []string{"CLOUD", "POWERED_DOWN", "POWERING_UP", "POWERING_DOWN", "POWER_DOWN"} {
+			states, bad := NodeStates(strings.ToLower(f))
+			if is := NodeIs(n, states); bad != "" || is != hasFlag(n, f) {
+				t.Errorf("%s: sinfo -t %s: %v", flags, f, is)
+			}
+		}
+	}
+}

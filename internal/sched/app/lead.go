@@ -58,7 +58,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.Nodes = plan.NodesView
 	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
 	nodes := power.New(cluster, nil, time.Now, cfg.Log)
-	plan.UpdatePower = nodes.Update
+	plan.UpdatePower, nodes.Leads = nodes.Update, cfg.leads
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
@@ -76,6 +76,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 	wake := &plugin.Waker{}
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
+	cluster.NodePools.Subscribe(func(_, _ *v1alpha1.NodePool) { wakeConfiguring(cluster, wake) })
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List,
 		family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
@@ -168,6 +169,16 @@ func wakePlaced(c *control.Cluster, wake *plugin.Waker, old, now *v1alpha1.Batch
 	}
 	if placed(now) && !placed(old) {
 		wake.Wake(c.MemberPods(now))
+	}
+}
+
+// wakeConfiguring makes kube-scheduler try the pods of the workloads that waited for nodes to
+// boot: some may be there now.
+func wakeConfiguring(c *control.Cluster, wake *plugin.Waker) {
+	for _, b := range c.Jobs.List() {
+		if b.Spec.Workload != nil && b.Status.State == v1alpha1.StateConfiguring {
+			wake.Wake(c.MemberPods(b))
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/fence"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
@@ -27,6 +28,10 @@ import (
 
 // Controller boots and removes nodes. Update is called by one goroutine; Run by another.
 type Controller struct {
+	// Leads reports whether this process certainly leads: programs of the site know no fence, so
+	// a process that may not lead any more must not call them. nil: it does. Set it before use.
+	Leads func() bool
+
 	cluster  *control.Cluster
 	provider Provider
 	now      func() time.Time
@@ -278,6 +283,9 @@ func (x *Controller) makeRequest(
 
 // call makes one request.
 func (x *Controller) call(ctx context.Context, p *v1alpha1.NodePool, state string, nodes []string) error {
+	if x.Leads != nil && !x.Leads() {
+		return fence.ErrLeaseExpired
+	}
 	if state == v1alpha1.PoolPoweringUp {
 		return x.provider.Resume(ctx, p, nodes)
 	}

@@ -170,6 +170,14 @@ func TestRequestIsRepeatedUntilItIsRecorded(t *testing.T) {
 	b.expectCalls("resume c2")
 }
 
+func TestProcessThatMayNotLeadMakesNoRequest(t *testing.T) {
+	b := newBench(t)
+	b.place(1, "c2")
+	b.Leads = func() bool { return false }
+	b.expect("not requested", b.step(), "c2 PoweringUp?")
+	b.expectCalls()
+}
+
 func TestNodeThatDoesNotComeIsReportedAndSuspended(t *testing.T) {
 	b := newBench(t)
 	b.place(1, "c2")

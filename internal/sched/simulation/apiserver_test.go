@@ -30,10 +30,11 @@ const (
 	kindPodGroup = "PodGroup"
 
 	kindReservation = "Reservation"
+	kindNodePool    = "NodePool"
 )
 
 // watchedKinds are those that the leader watches.
-var watchedKinds = []string{kindJob, kindNode, kindPod, kindReservation}
+var watchedKinds = []string{kindJob, kindNode, kindPod, kindReservation, kindNodePool}
 
 // objectKey names an object.
 type objectKey struct{ kind, namespace, name string }
@@ -80,6 +81,8 @@ func keyOf(o client.Object) objectKey {
 		k.kind = kindPodGroup
 	case *v1alpha1.Reservation:
 		k.kind = kindReservation
+	case *v1alpha1.NodePool:
+		k.kind = kindNodePool
 	default:
 		panic(fmt.Sprintf("the simulation has no %T", o))
 	}

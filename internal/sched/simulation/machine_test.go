@@ -68,6 +68,7 @@ type machine struct {
 	sim     *simulation
 	created map[string]bool // names of the pods that were created
 	lost    map[string]time.Time
+	rented  map[string]*rented // machines of the pool
 	clocks  map[string]*clock  // of nodes
 	agents  map[runKey]*agents // by the attempt that they run or ran
 	reused  map[runKey]runKey  // by the attempt that pods were created for: the one that they run now, if it is another
@@ -75,7 +76,7 @@ type machine struct {
 
 func newMachine(s *simulation) machine {
 	return machine{
-		sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, clocks: map[string]*clock{},
+		sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, rented: map[string]*rented{}, clocks: map[string]*clock{},
 		agents: map[runKey]*agents{}, reused: map[runKey]runKey{},
 	}
 }
@@ -116,6 +117,7 @@ func (m *machine) choices() (all []choice) {
 			add("node "+name+" returns", func() { m.restore(name) })
 		}
 	}
+	m.poolChoices(add)
 	return append(all, m.orphanChoices()...)
 }
 
@@ -180,12 +182,15 @@ func (m *machine) bind(pods []*corev1.Pod, nodes []string) {
 }
 
 // isLost reports whether the node does not respond.
-func (m *machine) isLost(name string) bool { _, lost := m.lost[name]; return lost }
+func (m *machine) isLost(name string) bool {
+	_, lost := m.lost[name]
+	return lost || m.isOff(name)
+}
 
 // nextDue returns the time until the next script ends, the next node returns, or agents
 // repeat a request, at most an hour.
 func (m *machine) nextDue() time.Duration {
-	d := time.Hour
+	d := m.poolDue()
 	for _, at := range m.lost {
 		d = min(d, time.Until(at))
 	}
@@ -209,6 +214,9 @@ func (m *machine) podChoices(p *corev1.Pod, sets map[runKey]bool, add func(strin
 	deleting := p.DeletionTimestamp != nil
 	if !sets[k] && !deleting {
 		add("collect "+p.Name, func() { _ = m.sim.api.delete(keyOf(p), client.DeleteOptions{}) })
+	}
+	if p.Spec.NodeName != "" && m.sim.api.objects[objectKey{kind: kindNode, name: p.Spec.NodeName}] == nil {
+		add("collect "+p.Name+", whose node is gone", func() { m.sim.api.remove(keyOf(p)) })
 	}
 	if p.Spec.NodeName == "" || m.isLost(p.Spec.NodeName) {
 		return
@@ -339,7 +347,7 @@ func (m *machine) writeNode(name string, ready bool) {
 func (m *machine) lostNodes() []string {
 	var all []string
 	for i := range m.sim.nodes {
-		if m.isLost(nodeName(i)) {
+		if _, lost := m.lost[nodeName(i)]; lost {
 			all = append(all, nodeName(i))
 		}
 	}

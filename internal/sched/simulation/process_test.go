@@ -29,6 +29,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/power"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/kube"
@@ -115,9 +116,14 @@ func (s *simulation) start() *process {
 		}
 		p.delivered[kind] = len(s.api.events[kind])
 	}
+	nodes := power.New(p.cluster, site{p}, p.clock.now, log)
+	plan.UpdatePower = nodes.Update
 	p.plan, p.starter = plan, start
 	p.running.Go(func() { plan.Run(withCaller(ctx, "planner")) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
+	if s.pool > 0 {
+		p.running.Go(func() { nodes.Run(withCaller(ctx, "power")) })
+	}
 	if p.recorder != nil {
 		p.running.Go(func() { p.recorder.Run(ctx) })
 	}
@@ -167,6 +173,8 @@ func (p *process) apply(e event) {
 		applyTo(p.cluster.Pods, o, e.deleted)
 	case *corev1.Node:
 		applyTo(p.cluster.Nodes, o, e.deleted)
+	case *v1alpha1.NodePool:
+		applyTo(p.cluster.NodePools, o, e.deleted)
 	case *v1alpha1.Reservation:
 		applyTo(p.cluster.Reservations, o, e.deleted)
 		p.sim.truth.reservationKnown(p, o, e.deleted)
@@ -236,6 +244,8 @@ func set(o, stored client.Object) {
 	switch to := o.(type) {
 	case *v1alpha1.BatchJob:
 		stored.(*v1alpha1.BatchJob).DeepCopyInto(to) //nolint:forcetypeassert // the same key
+	case *v1alpha1.NodePool:
+		stored.(*v1alpha1.NodePool).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *v1alpha1.Reservation:
 		stored.(*v1alpha1.Reservation).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *corev1.Pod:
@@ -373,6 +383,11 @@ func (c *statusClient) Patch(
 	ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption,
 ) error {
 	return c.api.patch(ctx, "patch status of", o, p, true)
+}
+
+// Update writes the status of a NodePool.
+func (c *statusClient) Update(ctx context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	return c.api.Update(ctx, o)
 }
 
 // nodesAnnotation has the number of a JobSet's pods.

@@ -34,6 +34,7 @@ type parameters struct {
 	queue       int
 	preemptType string
 	accounting  bool // there is a database
+	pool        int  // how many of the nodes run only while jobs need them
 }
 
 // simulation is one run of the cluster. Its goroutine is the only one that acts: it
@@ -88,7 +89,10 @@ func newSimulation(t *testing.T, seed uint64, p parameters) *simulation {
 	if p.accounting {
 		s.openDatabase()
 	}
-	for i := range p.nodes {
+	if p.pool > 0 {
+		s.api.put(s.newPool())
+	}
+	for i := range p.nodes - p.pool {
 		s.api.put(node(i, true))
 	}
 	return s
@@ -135,6 +139,9 @@ const maxSteps = 100_000
 func (s *simulation) settle() {
 	s.answers, s.clock = 0, 0
 	s.users.deleteReservations()
+	if s.pool > 0 {
+		s.resumeNodes()
+	}
 	for _, name := range s.machine.lostNodes() {
 		s.machine.restore(name)
 	}

@@ -329,6 +329,8 @@ func (t *truth) checkFinal(id int64, h *history, b *v1alpha1.BatchJob, state str
 		ok = begin != nil && (t.sim.latest().Sub(begin.Time) >= limit || t.endsWithReservation(b))
 	case v1alpha1.StateNodeFail:
 		ok = t.nodeFailed
+	case v1alpha1.StateBootFail:
+		ok = !a.started && !*b.Spec.Job.Batch.Requeue && t.awaitedPool(h, b)
 	case v1alpha1.StatePreempted:
 		ok = t.endsPreempted(b)
 	}
@@ -357,6 +359,11 @@ func (t *truth) left() (all []string) {
 					p.DeletionTimestamp != nil)
 			}
 			all = append(all, text)
+		}
+	}
+	for i := range t.sim.nodes {
+		if name := nodeName(i); t.sim.machine.rented[name] != nil {
+			all = append(all, "machine of "+name)
 		}
 	}
 	for _, x := range t.parts() {
