@@ -1,6 +1,9 @@
 // Command monitoring parses a file with Prometheus rules and a Grafana dashboard with
 // Prometheus' own parser, and prints the name of every metric that they use, one per line.
 // It fails if a rule or an expression is invalid.
+//
+// With "firing RULES SCRAPE..." it prints the names of the alerts that are true after the
+// scrapes, which are a minute apart. Each SCRAPE is a file in Prometheus' text format.
 package main
 
 import (
@@ -18,8 +21,15 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 3 && os.Args[1] == "firing" {
+		if err := firing(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, "monitoring: error:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: monitoring RULES DASHBOARD")
+		fmt.Fprintln(os.Stderr, "usage: monitoring RULES DASHBOARD\n       monitoring firing RULES SCRAPE...")
 		os.Exit(2)
 	}
 	used := names{}
@@ -61,9 +71,7 @@ func (n names) add(where, text string) error {
 
 // rules adds the names in the expressions of a file with rules.
 func (n names) rules(file string) error {
-	groups, errs := rulefmt.ParseFile(
-		file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default(),
-	)
+	groups, errs := parseRules(file)
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
@@ -73,6 +81,12 @@ func (n names) rules(file string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func parseRules(file string) (*rulefmt.RuleGroups, []error) {
+	return rulefmt.ParseFile(
+		file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default(),
+	)
 }
 
 // dashboard adds the names in the expressions of a file with a dashboard.

@@ -107,6 +107,10 @@ func (a *API) statistics(w http.ResponseWriter, r *http.Request, _ *directory.Ca
 	response.JSON(w, r, &out)
 }
 
+// RequestStats returns the statistics of requests by type, since midnight UTC or the last
+// reset.
+func (a *API) RequestStats() []status.RequestStats { return a.counters.Requests() }
+
 // clockCost returns how many microseconds 1,000 readings of the clock take.
 func clockCost() int64 {
 	start := time.Now()

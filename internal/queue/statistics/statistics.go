@@ -154,6 +154,14 @@ func (c *Counters) Snapshot() (d status.Diag, reset bool) {
 	return d, reset
 }
 
+// Requests returns the counters of requests by type.
+func (c *Counters) Requests() []status.RequestStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resetAtMidnight()
+	return sorted(c.types)
+}
+
 // sorted returns the values of m in the order of their names.
 func sorted(m map[string]*status.RequestStats) []status.RequestStats {
 	out := make([]status.RequestStats, 0, len(m))

@@ -152,7 +152,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
-	h.lead(newCollector(cluster, plan, rec))
+	h.lead(newCollector(cluster, plan, rec, api.queue.API()))
 	defer h.lead(nil)
 	select {
 	case err := <-failed:

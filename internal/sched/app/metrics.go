@@ -1,12 +1,18 @@
 package app
 
 import (
+	"cmp"
+	"strconv"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/control"
+	queueapi "github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // collector collects the metrics of a leader.
@@ -14,10 +20,11 @@ type collector struct {
 	cluster *control.Cluster
 	planner *planner.Planner
 	rec     *acct.Recorder
+	queue   *queueapi.API
 }
 
-func newCollector(c *control.Cluster, p *planner.Planner, r *acct.Recorder) *collector {
-	return &collector{c, p, r}
+func newCollector(c *control.Cluster, p *planner.Planner, r *acct.Recorder, q *queueapi.API) *collector {
+	return &collector{c, p, r, q}
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -31,6 +38,11 @@ var (
 	nodesMetric   = desc("nodes", "Nodes of the pool by state.", "state")
 	cpusMetric    = desc("cpus", "CPUs of the pool.", "use")
 	memoryMetric  = desc("memory_bytes", "Memory of the pool.", "use")
+	pendingMetric = desc("pending_jobs", "Pending jobs by the reason why they wait, as squeue shows it.", "reason")
+	accountMetric = desc("account_cpus", "Allocated CPUs by account.", "account")
+	gresMetric    = desc("gres", "Generic resources of the pool, such as GPUs.", "name", "type", "use")
+	requestMetric = desc("requests_total", "Requests to the queue API by type, since midnight.", "request")
+	latencyMetric = desc("request_seconds_total", "Time in which they were answered, since midnight.", "request")
 	planMetric    = desc("plan_seconds", "How long the newest plan took.")
 	backlogMetric = desc("accounting_backlog", "Jobs whose records wait to be written.")
 	awayMetric    = desc("accounting_away", "1 while the accounting database does not answer.")
@@ -40,9 +52,8 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for k, n := range c.jobs() {
-		gauge(jobsMetric, n, k[0], k[1])
-	}
+	c.jobs(gauge)
+	c.requests(to)
 	c.nodes(gauge)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Backlog()))
@@ -56,9 +67,14 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// jobs returns the number of jobs by state and partition.
-func (c *collector) jobs() map[[2]string]float64 {
-	out := map[[2]string]float64{}
+// addGauge adds a sample.
+type addGauge = func(d *prometheus.Desc, v float64, labels ...string)
+
+// jobs adds the numbers of jobs by state and partition, of pending jobs by reason, and the
+// CPUs of each account.
+func (c *collector) jobs(gauge addGauge) {
+	states, reasons, accounts := map[[2]string]float64{}, map[string]float64{}, map[string]float64{}
+	planned, _ := c.planner.Newest()
 	for _, b := range c.cluster.Jobs.List() {
 		state, partition := b.Status.State, b.Status.Partition
 		if state == "" {
@@ -67,13 +83,47 @@ func (c *collector) jobs() map[[2]string]float64 {
 		if partition == "" {
 			partition = b.Spec.Partition
 		}
-		out[[2]string{state, partition}]++
+		states[[2]string{state, partition}]++
+		switch {
+		case state == v1alpha1.StatePending:
+			reasons[pendingReason(b, planned)]++
+		case b.Status.Allocation != nil && !b.Status.HasOutcome():
+			for i := range b.Status.Allocation.Nodes {
+				accounts[b.Spec.Job.Account] += float64(b.Status.Allocation.Nodes[i].CPUs)
+			}
+		}
 	}
-	return out
+	for k, n := range states {
+		gauge(jobsMetric, n, k[0], k[1])
+	}
+	for reason, n := range reasons {
+		gauge(pendingMetric, n, reason)
+	}
+	for account, n := range accounts {
+		gauge(accountMetric, n, account)
+	}
 }
 
-func (c *collector) nodes(gauge func(*prometheus.Desc, float64, ...string)) {
+// pendingReason returns why a pending job waits, without the nodes that some reasons name.
+func pendingReason(b *v1alpha1.BatchJob, planned map[int64]control.Planned) string {
+	if r := job.HeldReason(b.Spec.Job.Hold); r != "" {
+		return r
+	}
+	reason, _, _ := strings.Cut(cmp.Or(planned[b.Spec.JobID].Reason, b.Status.Reason, "None"), ",")
+	return reason
+}
+
+// requests adds the counters of requests to the queue API.
+func (c *collector) requests(to chan<- prometheus.Metric) {
+	for _, r := range c.queue.RequestStats() {
+		to <- prometheus.MustNewConstMetric(requestMetric, prometheus.CounterValue, float64(r.Count), r.Name)
+		to <- prometheus.MustNewConstMetric(latencyMetric, prometheus.CounterValue, float64(r.Total)/1e6, r.Name)
+	}
+}
+
+func (c *collector) nodes(gauge addGauge) {
 	states := map[string]float64{}
+	total, allocated := map[[2]string]float64{}, map[[2]string]float64{}
 	var cpus, used, memory, held float64
 	for _, n := range c.planner.NodesView() {
 		state := n.State
@@ -83,14 +133,37 @@ func (c *collector) nodes(gauge func(*prometheus.Desc, float64, ...string)) {
 			}
 		}
 		states[state]++
+		countGRES(total, n.GRES)
+		countGRES(allocated, n.GRESUsed)
 		cpus, used = cpus+float64(n.CPUs), used+float64(n.CPUsAlloc)
 		memory, held = memory+float64(n.Memory)*(1<<20), held+float64(n.MemAlloc)*(1<<20)
 	}
 	for s, n := range states {
 		gauge(nodesMetric, n, s)
 	}
+	for k, n := range total {
+		gauge(gresMetric, n, k[0], k[1], "total")
+		gauge(gresMetric, allocated[k], k[0], k[1], "allocated")
+	}
 	gauge(cpusMetric, cpus, "total")
 	gauge(cpusMetric, used, "allocated")
 	gauge(memoryMetric, memory, "total")
 	gauge(memoryMetric, held, "allocated")
+}
+
+// countGRES adds the counts in a list such as gpu:a100:4,fpga:1 by name and type.
+func countGRES(to map[[2]string]float64, list string) {
+	for item := range strings.SplitSeq(list, ",") {
+		item, _, _ = strings.Cut(item, "(")
+		parts := strings.Split(item, ":")
+		n, err := strconv.ParseInt(parts[len(parts)-1], 10, 64)
+		if err != nil || len(parts) < 2 {
+			continue
+		}
+		key := [2]string{parts[0], ""}
+		if len(parts) > 2 {
+			key[1] = parts[1]
+		}
+		to[key] += float64(n)
+	}
 }
