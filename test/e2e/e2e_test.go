@@ -276,11 +276,15 @@ func TestUnequalNodes(t *testing.T) {
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/unequal")
 }
 
-// TestTopology has a cluster with the switches of a topology.conf, and its scripts need to
-// know which nodes are free.
+// TestTopology has clusters with the switches and the blocks of a topology.conf, and its
+// scripts need to know which nodes are free.
 func TestTopology(t *testing.T) {
-	t.Parallel()
-	start(t, "--slurm-conf", "testdata/topology/slurm.conf").scriptsInTurn(t, "testdata/topology")
+	for _, dir := range []string{"testdata/topology", "testdata/blocks"} {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			start(t, "--slurm-conf", dir+"/slurm.conf").scriptsInTurn(t, dir)
+		})
+	}
 }
 
 // TestStateSurvives submits a job that cannot start, takes the cluster down and

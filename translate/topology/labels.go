@@ -2,6 +2,7 @@ package topology
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/wire"
@@ -125,7 +126,8 @@ func (n *Network) setAddresses(nodes []Node, all map[string]*labelled, levels in
 }
 
 // qualifyNames makes the names of the switches unique: switches of the same name below
-// different ones get their whole path as name.
+// different ones get their whole path as name, and a number if that is a name too (values
+// of labels may contain dots).
 func (n *Network) qualifyNames(all []*labelled) {
 	byName := map[string][]*labelled{}
 	var names []string
@@ -136,6 +138,10 @@ func (n *Network) qualifyNames(all []*labelled) {
 		byName[s.Name] = append(byName[s.Name], s)
 	}
 	hostlist.Sort(names)
+	used := map[string]bool{}
+	for _, name := range names {
+		used[name] = len(byName[name]) == 1
+	}
 	for _, name := range names {
 		same := byName[name]
 		if len(same) == 1 {
@@ -143,11 +149,22 @@ func (n *Network) qualifyNames(all []*labelled) {
 		}
 		var full []string
 		for _, s := range same {
-			s.Name = strings.Join(s.path, ".")
+			s.Name = unused(used, strings.Join(s.path, "."))
 			full = append(full, s.Name)
 		}
 		slices.Sort(full)
 		n.problem("labels of nodes name the switch %s in several places, which count as different switches: %s",
 			name, strings.Join(full, ", "))
 	}
+}
+
+// unused returns the name, or the name with the first number that makes it a new one, and
+// adds it to those that are used.
+func unused(used map[string]bool, name string) string {
+	free := name
+	for i := 2; used[free]; i++ {
+		free = name + "-" + strconv.Itoa(i)
+	}
+	used[free] = true
+	return free
 }

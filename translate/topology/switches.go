@@ -56,7 +56,11 @@ func (n *Network) fromSwitches(list []v1alpha1.TopologySwitch, nodes []Node) {
 
 // add adds a switch without those below it.
 func (b *builder) add(in *v1alpha1.TopologySwitch) {
-	if b.byName[in.Name] != nil {
+	switch {
+	case in.Name == "":
+		b.problem("a switch without a name is ignored")
+		return
+	case b.byName[in.Name] != nil:
 		b.problem("switch %s is described twice; the first description applies", in.Name)
 		return
 	}
