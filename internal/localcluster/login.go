@@ -70,7 +70,7 @@ func (k *cluster) startLogin(ctx context.Context, a *api) error {
 		return err
 	}
 	err = k.startPart(ctx, "login node", func(ctx context.Context, ready func()) error {
-		return k.runLogin(ctx, program, config, port, ready)
+		return k.keepLogin(ctx, program, config, port, ready)
 	})
 	if err != nil {
 		return err
@@ -190,6 +190,34 @@ func loginRunDir(stateDir string) string {
 		return filepath.Join(d, name)
 	}
 	return filepath.Join(stateDir, dirLogin, "run")
+}
+
+// loginPause is the time between the end of a login node and its next start, which grows to
+// loginMaxPause while it does not become ready.
+const (
+	loginPause    = 500 * time.Millisecond
+	loginMaxPause = 30 * time.Second
+)
+
+// keepLogin runs the program until ctx ends. Once it was ready, it is started again whenever
+// it ends, as a kubelet does: jobs and the other users of the cluster do not need it.
+func (k *cluster) keepLogin(ctx context.Context, program, config string, port int, ready func()) error {
+	wasReady := false
+	for pause := loginPause; ; pause = min(2*pause, loginMaxPause) {
+		err := k.runLogin(ctx, program, config, port, func() {
+			wasReady, pause = true, loginPause
+			ready()
+		})
+		if ctx.Err() != nil || !wasReady {
+			return err
+		}
+		k.Log.Error("the login node has ended and is started again", "error", err, "after", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
 }
 
 // runLogin runs the program until ctx ends, and calls ready when it accepts connections.

@@ -29,7 +29,7 @@ type options struct {
 	nodes, users, etcd      int
 	postgres, standby       bool
 	reader, keep, shrink    bool
-	disk                    bool
+	disk, login             bool
 }
 
 func main() {
@@ -55,6 +55,7 @@ func main() {
 	flag.BoolVar(&o.standby, "standby", true, "a second scheduler waits to lead")
 	flag.BoolVar(&o.reader, "reader", false, "a process of its own answers queries (default: by the seed)")
 	flag.BoolVar(&o.disk, "disk", false, "the state is on a disk, which can fail (default: by the seed; as root)")
+	flag.BoolVar(&o.login, "login", false, "users also submit on a login node (default: by the seed; as root)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory of the run")
 	flag.StringVar(&o.check, "check", "", "check a history `file` again, and run nothing")
 	flag.Parse()

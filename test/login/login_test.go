@@ -138,6 +138,7 @@ func TestLogin(t *testing.T) {
 	t.Run("terminal", s.terminal)
 	t.Run("keys", s.keys)
 	t.Run("users", s.users)
+	t.Run("killed", s.killed)
 }
 
 func (s *site) jobs(t *testing.T) {

@@ -48,7 +48,9 @@ type Options struct {
 	EtcdMembers int
 	// Disk: the state directory is on a disk, which can fail. Root only.
 	Disk bool
-	Log  io.Writer
+	// Login: users also submit on a login node. Root only.
+	Login bool
+	Log   io.Writer
 }
 
 // User is somebody who submits jobs.
@@ -205,6 +207,9 @@ func (c *Cluster) Up(ctx context.Context) error {
 			args = append(args, "--user", u.Name)
 		}
 	}
+	if c.Login = c.Login && os.Geteuid() == 0 && hasSSH(); c.Login {
+		args = append(args, "--login")
+	}
 	args = append(args, c.etcdFlags()...)
 	if c.Database != nil {
 		args = append(args, "--accounting-storage", c.Database.Address)
@@ -348,6 +353,11 @@ func (c *Cluster) Run(ctx context.Context, u User, name string, args ...string) 
 			cmd.Env = append(cmd.Env, "KUBECONFIG="+u.kubeconfig)
 		}
 	}
+	return run(cmd)
+}
+
+// run runs a command and returns its answer.
+func run(cmd *exec.Cmd) Answer {
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &errs, time.Second
 	a := Answer{Call: time.Now()}

@@ -32,6 +32,7 @@ var Kinds = []Kind{
 	{"database", "SIGKILL of PostgreSQL, which comes back seconds later", 3, hasDatabase, killDatabase},
 	{"disk-full", "no room in the state directory (etcd, accounting) for seconds", 1, hasSmallDisk, fillDisk},
 	{"disk-read-only", "the file system of the state directory becomes read-only, and is repaired", 2, hasDisk, failDisk},
+	{"login", "SIGKILL of the login node while users submit there", 4, hasLogin, killLogin},
 	{"agents-cut", "the agents' connections to the leader are closed, and new ones for seconds", 3, nil, cutAgents},
 	{"delays", "the API server answers the scheduler late", 2, nil, requests(ofScheduler, delay)},
 	{"resets", "connections to the API server are reset before the request", 2, nil, requests(ofScheduler,
@@ -75,6 +76,7 @@ func hasReader(c *cluster.Cluster) bool   { return len(c.Readers) > 0 }
 func hasDatabase(c *cluster.Cluster) bool { return c.Database != nil }
 
 func hasPrevious(c *cluster.Cluster) bool  { return c.Previous != "" }
+func hasLogin(c *cluster.Cluster) bool     { return c.Login }
 func hasSmallDisk(c *cluster.Cluster) bool { return c.SmallDisk }
 
 // hasDisk: members of etcd outside of the control plane hold the disk.
@@ -326,6 +328,11 @@ func failDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 		return target, err
 	}
 	return target, whole(ctx, c)
+}
+
+func killLogin(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
+	time.Sleep(between(r, 0, time.Second)) // at any moment of a session
+	return "", c.KillLogin(ctx)
 }
 
 func cutAgents(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {

@@ -126,7 +126,11 @@ func (w *worker) submit(j history.Job, name string, more ...string) {
 func (w *worker) record(j history.Job, name, command string, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	a := w.Cluster.Run(ctx, w.user, command, args...)
+	run := w.Cluster.Run
+	if w.Cluster.Login && w.random.IntN(2) == 0 {
+		run = w.Cluster.RunLogin
+	}
+	a := run(ctx, w.user, command, args...)
 	s := history.Submission{Name: name, User: w.user.Name, Args: append([]string{command}, args...), Call: a.Call,
 		Return: a.Return, Exit: a.Exit, Answer: strings.TrimSpace(a.Out + " " + a.Err), ID: idOf(command, a), Job: j}
 	if s.ID != 0 && command == "sbatch" {
