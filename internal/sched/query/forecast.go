@@ -106,7 +106,7 @@ func (s *Service) forecast(b *v1alpha1.BatchJob) *wire.Forecast {
 		if d.Nodes == nil {
 			return &wire.Forecast{Reason: d.Reason}
 		}
-		f.Start = max(f.Start, d.Start)
+		f.Start = max(f.Start, d.Start+d.Boot)
 		info := snap.Info(d.ID)
 		one := wire.ForecastPart{
 			ID: int64(i), Partition: info.PartitionOf(d), Nodes: hostlist.Fold(snap.NodeNames(d)),

@@ -65,6 +65,11 @@ func NewIncremental(in Input, podsOf func(jobID int64) []*corev1.Pod) (x *Increm
 			x.expires = min(x.expires, end)
 		}
 	}
+	for i := range s.Nodes {
+		if boot := s.Nodes[i].Boot; boot > 0 { // it is planned on as if it were requested at s.Now
+			x.expires = min(x.expires, s.Now+boot)
+		}
+	}
 	for i := range s.Running {
 		b := s.jobs[s.Running[i].ID]
 		x.runningUsage[s.Running[i].ID] = s.heldUsage(b)

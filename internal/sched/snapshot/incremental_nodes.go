@@ -11,15 +11,15 @@ import (
 )
 
 // FollowNodes applies nodes that were added, changed or deleted (nil), by their
-// Kubernetes names. It can apply a change of whether jobs may start on a node. It
-// returns false for any other change; then the Incremental must be replaced.
+// Kubernetes names. It can apply a change of whether jobs may start on a node that belongs
+// to no pool. It returns false for any other change; then the Incremental must be replaced.
 func (x *Incremental) FollowNodes(nodes map[string]*corev1.Node) bool {
 	for name, n := range nodes {
 		i, known := x.byObject[name]
 		if !known && (n == nil || !nodeinfo.Managed(n)) {
 			continue
 		}
-		if !known || n == nil || !x.differsInAvailability(x.nodes[i].object, n) {
+		if !known || n == nil || x.nodes[i].power != nil || !x.differsInAvailability(x.nodes[i].object, n) {
 			return false
 		}
 		x.nodes[i].object = n
