@@ -215,10 +215,10 @@ func (r *replayer) plan(now int64) {
 // start records the resources of a job that starts, and its end.
 func (r *replayer) start(d *backfill.Decision, now int64) {
 	j := &r.ran[d.ID]
-	j.start, j.end, j.nodes = now, now+j.run, d.Nodes
+	j.start, j.end, j.nodes = now+d.Boot, now+d.Boot+j.run, d.Nodes
 	heap.Push(&r.running, j)
 	r.done = append(r.done, j)
-	j.limit = now + d.Duration
+	j.limit = now + d.Boot + d.Duration
 	j.held = r.spareRunning.get()
 	*j.held = j.pending.Started(d)
 	r.queue.Withdraw(d.ID)

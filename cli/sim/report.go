@@ -33,6 +33,7 @@ type report struct {
 	Dropped    int    `json:"dropped"`
 	figures
 	Network *switchFigures `json:"network,omitempty"` // nil: the machine has no switches
+	Pools   *poolFigures   `json:"pools,omitempty"`   // nil: all nodes run always
 	Users   []figures      `json:"users,omitempty"`
 }
 
@@ -141,6 +142,9 @@ func (r *report) writeText(w io.Writer) error {
 	}
 	if f := r.Network; f != nil {
 		fmt.Fprintf(t, "mean_switches\t%.2f\nmean_largest_block_nodes\t%.2f\n", f.MeanSwitches, f.MeanLargestBlock)
+	}
+	if f := r.Pools; f != nil {
+		fmt.Fprintf(t, "node_hours\t%.1f\nboots\t%d\n", f.NodeHours, f.Boots)
 	}
 	if err := t.Flush(); err != nil || len(r.Users) == 0 {
 		return err

@@ -29,6 +29,7 @@ type options struct {
 	processors, addNodes               int
 	first, count                       int
 	users, firstFit                    bool
+	poolOptions
 }
 
 // Commands returns berth's subcommands for simulation.
@@ -71,6 +72,13 @@ func (o *options) add(c *cobra.Command) {
 		"",
 		"multifactor priorities with these weights instead of the order of submission (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N)",
 	)
+	f.StringVar(
+		&o.pools,
+		"pools",
+		poolsAlways,
+		"when nodes in state CLOUD of --machine run: always, planned (as the scheduler does) or eager (a node for every job that waits)",
+	)
+	f.Int64Var(&o.boot, "boot-time", defaultBoot, "how many `seconds` nodes in state CLOUD take to boot")
 	f.IntVar(&o.first, "first", 0, "skip this number of jobs at the beginning of the trace")
 	f.IntVar(&o.count, "count", 0, "simulate at most this number of jobs")
 }
@@ -93,6 +101,15 @@ func (o *options) check() error {
 	}
 	if o.weights != "" && policies[o.policy].priority != nil {
 		return bad("--policy %s and --weights are mutually exclusive", o.policy)
+	}
+	if o.pools != poolsAlways && o.pools != poolsPlanned && o.pools != poolsEager {
+		return bad("invalid --pools %q, expected always, planned or eager", o.pools)
+	}
+	if o.pools != poolsAlways && (o.machine == "" || o.weights != "" || o.addNodes > 0) {
+		return bad("--pools needs --machine, and excludes --weights and --add-nodes")
+	}
+	if o.boot < 1 {
+		return bad("--boot-time must be positive")
 	}
 	if o.machine != "" && o.processors > 0 {
 		return bad("--machine and --processors are mutually exclusive")
@@ -182,7 +199,9 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 		positions[conf.Nodes[i].Name] = i
 	}
 	slices.SortStableFunc(conf.Nodes, func(a, b slurmconf.Node) int { return max(1, a.Weight) - max(1, b.Weight) })
+	o.idle = idleOf(conf)
 	for _, n := range conf.Nodes {
+		o.cloud = append(o.cloud, n.State == slurmconf.StateCloud)
 		b := backfill.Node{
 			Position:       positions[n.Name],
 			Name:           n.Name,
@@ -235,7 +254,10 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 	if o.firstFit {
 		planned = withoutSwitches(machine)
 	}
-	done := replay(planned, pol, jobs, o.asker(pol, machine), w)
+	if o.pools != poolsAlways && !slices.Contains(o.cloud, true) {
+		return nil, nil, bad("%s has no nodes in state CLOUD", o.machine)
+	}
+	done, cost := o.replay(planned, pol, jobs, o.asker(pol, machine), w)
 	r := &report{
 		Policy:     o.policy,
 		Estimates:  o.estimates,
@@ -243,6 +265,7 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 		Dropped:    t.dropped + len(jobs) - len(done),
 		figures:    figuresOf(done, processors),
 		Network:    switchFiguresOf(machine, done),
+		Pools:      cost,
 	}
 	if o.users {
 		r.Users = perUser(done, processors)

@@ -76,7 +76,7 @@ func (p *planner) startBooting(j *Job, d *Decision) (over string) {
 			p.releaseCPUs(nodes, j.sharers() > 1)
 			continue
 		}
-		if len(p.groupNodes) == 0 && p.reserveRunning(j, d, p.now+boot-1) {
+		if !p.s.Policy.BootEagerly && len(p.groupNodes) == 0 && p.reserveRunning(j, d, p.now+boot-1) {
 			p.releaseCPUs(nodes, j.sharers() > 1)
 			return ""
 		}

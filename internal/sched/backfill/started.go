@@ -4,7 +4,7 @@ package backfill
 func (j *Job) Started(d *Decision) Running {
 	r := Running{
 		ID:            j.ID,
-		End:           endOf(d.Start, d.Duration),
+		End:           endOf(d.Start, d.takes()),
 		Allocation:    make([]NodeAllocation, len(d.Nodes)),
 		Exclusive:     j.Exclusive,
 		User:          j.User,

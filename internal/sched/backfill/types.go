@@ -94,6 +94,9 @@ type Policy struct {
 	// all of its reservations are used (shortest job backfilled first). This delays no job
 	// that has a reservation.
 	ShortestFirst bool
+	// BootEagerly makes nodes boot for a job also if nodes that run will be free for it sooner,
+	// as autoscalers do that do not know the plan.
+	BootEagerly bool
 
 	// For tests: forceCoarse uses fixed slots for small clusters too, and noDominance makes
 	// searches that do not share bounds.
