@@ -312,6 +312,9 @@ func (k *Keeper) boot(name string) decide.Boot {
 	object, _ := k.Cluster.Nodes.Get(name)
 	switch s := pools.StateOf(pool, name, object, k.Now()); s.State {
 	case v1alpha1.PoolPoweredDown, v1alpha1.PoolPoweringUp:
+		if s.State == v1alpha1.PoolPoweredDown && !s.IsUsable() {
+			return decide.Boot{Failed: "its node pool is being deleted"}
+		}
 		return decide.Boot{Waiting: true}
 	case v1alpha1.PoolPoweringDown, v1alpha1.PoolFailed:
 		return decide.Boot{Failed: cmp.Or(s.Reason, "it is being removed")}

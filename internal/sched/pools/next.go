@@ -57,6 +57,7 @@ func Next(p *v1alpha1.NodePool, assigned []string, f *Facts) (v1alpha1.NodePoolS
 		if !known {
 			n = v1alpha1.PoolNode{Name: name, State: v1alpha1.PoolPoweredDown}
 		}
+		n.PowerDown = n.PowerDown || p.DeletionTimestamp != nil
 		n = d.next(n)
 		if n.State != v1alpha1.PoolPoweredDown || n.Failures > 0 {
 			out.Nodes = append(out.Nodes, n)
@@ -118,8 +119,12 @@ func (d *decision) poweredDown(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 	n.PowerDown, n.Force = false, false
 	if d.Node(n.Name) != nil {
 		n = d.enter(n, v1alpha1.PoolRunning)
-		n.Requested = true
+		n.Requested, n.PowerDown = true, d.pool.DeletionTimestamp != nil
 		return d.running(n)
+	}
+	if d.pool.DeletionTimestamp != nil {
+		n.Failures = 0
+		return n
 	}
 	needed := d.Held[n.Name]
 	if at, planned := d.Planned[n.Name]; planned && !needed {
@@ -140,7 +145,7 @@ func (d *decision) poweringUp(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 	switch {
 	case n.PowerDown && !d.Held[n.Name]:
 		return d.enter(n, v1alpha1.PoolPoweringDown)
-	case object != nil && IsReady(object):
+	case object != nil && IsReady(object) && isInitialized(object):
 		if less := lacks(&d.pool.Spec, object); less != "" {
 			n.Failures, n.Reason = maxFailures, less
 			return d.enter(n, v1alpha1.PoolPoweringDown)
@@ -235,6 +240,8 @@ func (d *decision) failed(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 	switch {
 	case d.Node(n.Name) != nil:
 		return d.enter(n, v1alpha1.PoolPoweringDown)
+	case d.pool.DeletionTimestamp != nil:
+		return d.poweredDown(d.enter(n, v1alpha1.PoolPoweredDown))
 	case n.Retry == nil:
 		return n
 	case d.Now.Before(n.Retry.Time):

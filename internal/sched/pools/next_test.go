@@ -243,3 +243,36 @@ func TestMergeAddsNodesThatDoNotRun(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A node that is ready, but to which no pod can be bound yet, is still booting.
+func TestNodeIsReadyWhenPodsCanBeBound(t *testing.T) {
+	w := newWorld()
+	w.held["c1"] = true
+	w.next()
+	w.accept()
+	for _, taint := range []string{corev1.TaintNodeNotReady, taintUninitialized} {
+		w.register("c1", "4", corev1.ConditionTrue)
+		w.nodes["c1"].Spec.Taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}}
+		w.expect(t, taint, "c1 PoweringUp requested, due in 60")
+	}
+	w.nodes["c1"].Spec.Taints = nil
+	w.expect(t, "no taint is left", "c1 Running requested")
+}
+
+// The nodes of a pool that is deleted are removed, and no others are offered or requested.
+func TestPoolThatIsDeleted(t *testing.T) {
+	w := newWorld()
+	w.register("c1", "4", corev1.ConditionTrue)
+	w.pool.Status.Nodes = []v1alpha1.PoolNode{
+		{Name: "c2", State: v1alpha1.PoolFailed, Failures: 3, Since: metav1.NewMicroTime(start)},
+	}
+	w.pool.DeletionTimestamp = &metav1.Time{Time: start}
+	w.held["c3"] = true
+	w.expect(t, "one runs, one has failed", "c1 PoweringDown, due in 30")
+	_, power := Merge([]*v1alpha1.NodePool{w.pool}, []*corev1.Node{w.nodes["c1"]}, start)
+	for name, p := range power {
+		if p.IsUsable() {
+			t.Errorf("%s is usable", name)
+		}
+	}
+}

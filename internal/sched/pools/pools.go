@@ -98,6 +98,7 @@ func powerOf(p *v1alpha1.NodePool, n v1alpha1.PoolNode, name string, object *cor
 		n = v1alpha1.PoolNode{Name: name, State: v1alpha1.PoolPoweredDown}
 	}
 	out := Power{PoolNode: n, Pool: p}
+	out.PowerDown = out.PowerDown || p.DeletionTimestamp != nil
 	switch n.State {
 	case v1alpha1.PoolPoweredDown:
 		out.Boot = BootTime(&p.Spec)
@@ -229,6 +230,18 @@ func (t *template) node(name string, state *Power) *corev1.Node {
 		},
 	}
 }
+
+// isInitialized reports whether pods can be bound to a node that has just become ready: some
+// taints go a moment later, or when the cloud's controller has seen the node.
+func isInitialized(n *corev1.Node) bool {
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized
+	})
+}
+
+// taintUninitialized is the taint of nodes that the cloud's controller has not seen
+// (cloudproviderapi.TaintExternalCloudProvider).
+const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
 // IsReady reports whether the kubelet of the node says that it can run pods.
 func IsReady(n *corev1.Node) bool {

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
@@ -24,6 +25,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Controller boots and removes nodes. Update is called by one goroutine; Run by another.
@@ -94,6 +96,12 @@ func (x *Controller) Update(ctx context.Context, planned func() map[string]time.
 		if due.IsZero() || !at.IsZero() && at.Before(due) {
 			due = at
 		}
+		if done, err := x.finalize(ctx, p, &status); err != nil && ctx.Err() == nil {
+			x.log.Warn("finalizer of a node pool not written", "pool", p.Name, "error", err)
+			due = f.Now.Add(time.Second)
+		} else if done {
+			continue // its change requests another cycle
+		}
 		if equality.Semantic.DeepEqual(status, p.Status) {
 			continue
 		}
@@ -104,6 +112,31 @@ func (x *Controller) Update(ctx context.Context, planned func() map[string]time.
 		}
 	}
 	return due
+}
+
+// finalize keeps the object of a pool until its nodes are removed, so that none of them is
+// forgotten. status is what the pool's becomes. done: the object has been changed.
+func (x *Controller) finalize(
+	ctx context.Context, p *v1alpha1.NodePool, status *v1alpha1.NodePoolStatus,
+) (done bool, err error) {
+	n := p.DeepCopy()
+	if p.DeletionTimestamp == nil {
+		done = controllerutil.AddFinalizer(n, wire.Finalizer)
+	} else if len(status.Nodes) == 0 {
+		done = controllerutil.RemoveFinalizer(n, wire.Finalizer)
+	}
+	if !done {
+		return false, nil
+	}
+	patch := client.MergeFromWithOptions(p, client.MergeFromWithOptimisticLock{})
+	err = x.cluster.Client.Patch(ctx, n, patch)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return true, nil // the watch has the newer version, or its deletion
+	case err == nil && n.DeletionTimestamp == nil:
+		x.cluster.NodePools.Apply(n)
+	}
+	return err == nil, err
 }
 
 // facts gathers what decisions depend on.

@@ -19,6 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // provider records requests; fail is the error of the next ones.
@@ -56,7 +57,9 @@ type bench struct {
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	wait := int32(100)
-	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: v1alpha1.NodePoolSpec{
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{
+		Name: "cloud", Finalizers: []string{wire.Finalizer},
+	}, Spec: v1alpha1.NodePoolSpec{
 		Nodes: "c[1-3]", BootTime: 20, SuspendTime: &wait,
 		Resources: corev1.ResourceList{"cpu": resource.MustParse("4")},
 		Program:   &v1alpha1.NodeProgram{Resume: "/resume", Suspend: "/suspend"},
@@ -211,6 +214,40 @@ func TestObjectsOfRemovedNodesAreDeleted(t *testing.T) {
 	b.act(t.Context())
 	if err := b.c.Client.Get(t.Context(), client.ObjectKeyFromObject(n), n); err == nil {
 		t.Error("the object of a node that is gone is still there")
+	}
+}
+
+// A pool that is deleted stays until its nodes are removed, and requests no others.
+func TestDeletedPoolRemovesItsNodes(t *testing.T) {
+	b := newBench(t)
+	b.register("c1", corev1.ConditionTrue)
+	b.expect("it runs", b.step(), "c1 Running")
+	p, _ := b.c.NodePools.Get("cloud")
+	if err := b.c.Client.Delete(t.Context(), p.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	refresh := func() *v1alpha1.NodePool {
+		stored := &v1alpha1.NodePool{}
+		if err := b.c.Client.Get(t.Context(), client.ObjectKeyFromObject(p), stored); err != nil {
+			return nil
+		}
+		b.c.NodePools.Apply(stored)
+		return stored
+	}
+	if refresh() == nil {
+		t.Fatal("it did not stay")
+	}
+	b.place(1, "c2")
+	b.expect("it is deleted", b.step(), "c1 PoweringDown")
+	b.expectCalls("suspend c1")
+	old, _ := b.c.Nodes.Get("c1")
+	b.c.Nodes.Remove(old, b.clock)
+	b.clock = b.clock.Add(time.Minute)
+	b.step() // nothing is left
+	refresh()
+	b.step()
+	if refresh() != nil {
+		t.Error("it is still there")
 	}
 }
 

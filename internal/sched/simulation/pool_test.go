@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
@@ -32,7 +33,9 @@ func (s *simulation) newPool() *v1alpha1.NodePool {
 	}
 	idle := int32(60)
 	return &v1alpha1.NodePool{
-		ObjectMeta: metav1.ObjectMeta{Name: poolName, UID: "uid-" + poolName},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: poolName, UID: "uid-" + poolName, Finalizers: []string{wire.Finalizer},
+		},
 		Spec: v1alpha1.NodePoolSpec{
 			Nodes: hostlist.Fold(names), Resources: node(0, true).Status.Allocatable,
 			BootTime: 30, ResumeTimeout: 60, SuspendTimeout: 30, SuspendTime: &idle,
