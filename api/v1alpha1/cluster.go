@@ -96,6 +96,14 @@ type ClusterSpec struct {
 	// ..., or all).
 	PrivateData []string `json:"privateData,omitempty"`
 
+	// DrainConditions are the types of conditions of Nodes, such as those that
+	// node-problem-detector reports, that drain a node while their status is True.
+	// [none]: no condition does.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=316
+	DrainConditions []string `json:"drainConditions,omitempty"` // KernelDeadlock, ReadonlyFilesystem
+
 	// MaxTokenLife is the longest lifetime in seconds of a token that users may request for
 	// themselves (scontrol token); -1: only administrators may request tokens.
 	//

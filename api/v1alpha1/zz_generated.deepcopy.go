@@ -518,6 +518,11 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.DrainConditions != nil {
+		in, out := &in.DrainConditions, &out.DrainConditions
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Mail != nil {
 		in, out := &in.Mail, &out.Mail
 		*out = new(MailSettings)

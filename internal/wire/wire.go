@@ -32,10 +32,12 @@ const (
 	AnnotationSockets = "berth.hpc/sockets"
 	AnnotationCores   = "berth.hpc/cores-per-socket"
 	AnnotationThreads = "berth.hpc/threads-per-core"
-	AnnotationWeight  = "berth.hpc/weight"  // nodes with a lower weight are allocated first
-	AnnotationState   = "berth.hpc/state"   // "drain", "down"
-	AnnotationReason  = "berth.hpc/reason"  // why, by whom, when: "text [user@2026-01-02T03:04:05]"
-	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=
+	AnnotationWeight  = "berth.hpc/weight" // nodes with a lower weight are allocated first
+	AnnotationState   = "berth.hpc/state"  // "drain", "down"
+	AnnotationReason  = "berth.hpc/reason" // why, by whom, when: "text [user@2026-01-02T03:04:05]"
+	// AnnotationDrainedFor is the type of the condition for which a Node was drained.
+	AnnotationDrainedFor = "berth.hpc/drained-for"
+	AnnotationComment    = "berth.hpc/comment" // scontrol update nodename=... comment=
 	// AnnotationNotice on a BatchJob of srun or salloc is the last message of scontrol
 	// notify, after a number that differs from message to message and a blank.
 	AnnotationNotice = "berth.hpc/notice"

@@ -17,6 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
+	"github.com/berth-hpc/berth/internal/sched/nodehealth"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/plugin"
 	"github.com/berth-hpc/berth/internal/sched/power"
@@ -59,6 +60,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
 	nodes := power.New(cluster, nil, time.Now, cfg.Log)
 	plan.UpdatePower, nodes.Leads = nodes.Update, cfg.leads
+	unhealthy := nodehealth.New(cluster, time.Now, cfg.Log)
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
@@ -143,6 +145,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
 	wg.Go(func() { nodes.Run(ctx) })
+	wg.Go(func() { unhealthy.Run(ctx) })
 	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
 	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
 	wg.Go(func() { post.Run(ctx) })
