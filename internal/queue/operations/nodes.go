@@ -122,7 +122,8 @@ func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, c
 
 func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
 	if p.power != nil {
-		if err := s.writePower(ctx, p); err != nil || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
+		_, exists := s.Cluster.Nodes.Get(p.row.Name)
+		if err := s.writePower(ctx, p); err != nil || !exists || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
 			return err
 		}
 	}
