@@ -57,7 +57,7 @@ func plainly(verb string) func(context.Context, *Options, []string) error {
 				strings.Trim(item.Job, "0123456789") == "" {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
-			if verb == status.OpTop {
+			if verb == status.OpTop || item.Code == status.CodeAccessDenied && (verb == status.OpSuspend || verb == status.OpResume) {
 				return []string{why + " for job " + item.Job}
 			}
 			return []string{aboutJob(item.Job, why)}

@@ -2,7 +2,10 @@ package scontrol
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -15,7 +18,7 @@ func updateError(s *specification, item status.OperationStatus) error {
 	text := escapeLines(s.asTyped(item))
 	switch s.entity {
 	case status.EntityJob:
-		return jobError(item, text)
+		return jobError(s, item, text)
 	case status.EntityPartition:
 		if item.Code == status.CodeInvalidCount {
 			return slurmerr.New(slurmerr.Refused, text)
@@ -52,7 +55,7 @@ func settingError(item status.OperationStatus, text string) error {
 // jobError returns the error for a job that could not be changed: in Slurm's form for
 // errors that scontrol finds without the job, and with the task first for a task of an
 // array.
-func jobError(item status.OperationStatus, text string) error {
+func jobError(s *specification, item status.OperationStatus, text string) error {
 	switch {
 	case item.Code == status.CodeInvalidInstant && item.Value == "":
 		return plain("No changes specified")
@@ -66,7 +69,26 @@ func jobError(item status.OperationStatus, text string) error {
 	if e := settingError(item, text); e != nil {
 		return e
 	}
-	return plain("%s", aboutJob(printable.Escape(item.Job), text))
+	id := printable.Escape(item.Job)
+	if item.Code == status.CodeInvalidJobID && s.readsJob() {
+		return slurmerr.New(slurmerr.Refused, "Could not load state information for job "+id+": "+text)
+	}
+	return plain("%s", aboutJob(id, text))
+}
+
+// readsJob reports whether Slurm's scontrol reads the job before it changes it.
+func (s *specification) readsJob() bool {
+	return slices.ContainsFunc(s.keys, func(key string) bool {
+		return slices.Contains([]string{"ReqNodeList", "NodeList", "NumNodes", "ReqNodes"}, key)
+	})
+}
+
+// checkReadJob refuses what is not the id of one job if the job must be read.
+func (s *specification) checkReadJob() error {
+	if s.names == "" || !s.readsJob() || strings.Trim(s.names, "0123456789_+") == "" {
+		return nil
+	}
+	return slurmerr.New(slurmerr.Refused, "Invalid job ID "+printable.Escape(s.names))
 }
 
 // reservationError returns the error for a reservation that could not be changed.
@@ -84,7 +106,14 @@ func reservationError(item status.OperationStatus, text string) error {
 }
 
 // notAnInstant returns the line about a value that is not a point in time.
-func notAnInstant(v string) string { return "Invalid time specification (pos=0): " + escapeLines(v) }
+func notAnInstant(v string) string {
+	pos := 0
+	_, err := value.Instant(v, time.Now())
+	if e, ok := errors.AsType[*value.InstantError](err); ok {
+		pos = e.Pos
+	}
+	return "Invalid time specification (pos=" + strconv.Itoa(pos) + "): " + escapeLines(v)
+}
 
 // escapeLines is printable.Escape for a text of several lines. Unlike
 // printable.EscapeLines it escapes tabs.

@@ -116,7 +116,8 @@ type specification struct {
 	entity string
 	names  string
 	set    map[string]string
-	last   string // a word that names the last key, for messages
+	keys   []string // of set, as given
+	last   string   // a word that names the last key, for messages
 	words  []string
 	// nothingDone is what messages about a reservation end with if scontrol finds the
 	// error itself.
@@ -207,6 +208,7 @@ func specify(args []string, nothingDone string) (s specification, err error) {
 			k, v = bare, k[len(bare):]+v
 		}
 		s.set[k] = v
+		s.keys = append(slices.DeleteFunc(s.keys, func(o string) bool { return o == k }), k)
 	}
 	return s, nil
 }
@@ -232,12 +234,15 @@ func update(ctx context.Context, o *Options, args []string) error {
 	case len(s.set) == 0 && s.entity != status.EntityReservation:
 		return plain("No changes specified")
 	}
-	op := status.Operation{Verb: status.OpUpdate, Entity: s.entity, Set: s.set}
+	op := status.Operation{Verb: status.OpUpdate, Entity: s.entity, Set: s.set, Keys: s.keys}
 	if err := check(&s); err != nil {
 		return err
 	}
 	switch s.entity {
 	case status.EntityJob:
+		if err := s.checkReadJob(); err != nil {
+			return err
+		}
 		name, ok := byName(&s)
 		switch {
 		case ok:

@@ -64,7 +64,10 @@ type Operation struct {
 	// ("TimeLimit", "NumNodes", "State"), and the values as they were typed. The
 	// server parses them, as "TimeLimit=+10" depends on the job. The key of
 	// "Nodes+=n1" is "Nodes+", that of "Nodes-=n1" "Nodes-".
-	Set     map[string]string `json:"set,omitempty"`
+	Set map[string]string `json:"set,omitempty"`
+	// Keys are the keys of Set in the order in which they were given: the first of several
+	// wrong values is refused. Keys of Set that are missing here come last.
+	Keys    []string          `json:"keys,omitempty"`
 	Message string            `json:"message,omitempty"` // of OpNotify
 }
 

@@ -52,15 +52,16 @@ func anyName(string) bool { return true }
 func anyStored(name string) (stored string, ok bool) { return name, true }
 
 // CheckJobSettings refuses settings that no job could have. scontrol does so before
-// it asks whether the job exists. now has the user's time zone.
-func CheckJobSettings(set map[string]string, now time.Time) error {
+// it asks whether the job exists, and names the first of several. keys are those of set in
+// the order in which they were given. now has the user's time zone.
+func CheckJobSettings(set map[string]string, keys []string, now time.Time) error {
 	c := &jobChange{b: &v1alpha1.BatchJob{}, Environment: &Environment{
 		Now: now, Operator: true, Priority: math.MaxInt64,
 		Partition: func(string) *v1alpha1.Partition { return &v1alpha1.Partition{} },
 		Account:   anyStored, QOS: anyStored, Node: anyName, Reservation: anyName, License: anyName,
 		Job: func(int64) *v1alpha1.BatchJob { return nil },
 	}}
-	for _, key := range slices.Sorted(maps.Keys(set)) {
+	for _, key := range inOrder(set, keys) {
 		s, ok := jobSettings[strings.ToLower(key)]
 		if !ok {
 			return UnknownParameter(key, set[key])
@@ -70,6 +71,17 @@ func CheckJobSettings(set map[string]string, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// inOrder returns the keys of set: first those of keys in their order, then the rest.
+func inOrder(set map[string]string, keys []string) []string {
+	var out []string
+	for _, key := range slices.Concat(keys, slices.Sorted(maps.Keys(set))) {
+		if _, ok := set[key]; ok && !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
 }
 
 // CheckReservationSettings refuses settings that no reservation could have, or with

@@ -8,8 +8,6 @@ package change
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +60,9 @@ func Live(b *v1alpha1.BatchJob) bool {
 // jobChange is a change of a job in progress.
 type jobChange struct {
 	*Environment
-	b       *v1alpha1.BatchJob // a copy that is changed
-	warning error
+	old, b   *v1alpha1.BatchJob // b is a copy that is changed
+	validate bool               // the changed job must be checked as a submission is
+	warning  error
 }
 
 // Job returns a copy of b with all settings made, or nil and the refusal. With
@@ -78,37 +77,48 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, env *Environment) (*v1alph
 	if !Pending(b) && !Live(b) {
 		return nil, refusal.JobFinished
 	}
-	c := &jobChange{Environment: env, b: b.DeepCopy()}
-	validate := false
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		s, ok := jobSettings[strings.ToLower(key)]
-		if !ok {
-			return nil, UnknownParameter(key, set[key])
+	c := &jobChange{Environment: env, old: b, b: b.DeepCopy()}
+	first, last := split(set)
+	for _, keys := range [][]string{first, last} {
+		if len(keys) == 0 {
+			continue
 		}
-		if err := c.apply(s, key, set[key]); err != nil {
-			return nil, err
+		for _, key := range keys {
+			if err := c.apply(key, set[key]); err != nil {
+				return nil, err
+			}
 		}
-		validate = validate || s.validate
-	}
-	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
-		return nil, refusal.InvalidTimeMin
-	}
-	if env.CheckBounds != nil {
-		if err := env.CheckBounds(b, c.b); err != nil {
-			return nil, err
-		}
-	}
-	if validate && Pending(b) && env.Validate != nil {
-		if err := env.Validate(c.b); err != nil {
+		if err := c.check(); err != nil {
 			return nil, err
 		}
 	}
 	return c.b, c.warning
 }
 
+// check returns why the changed job may not be in the queue, or nil.
+func (c *jobChange) check() error {
+	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
+		return refusal.InvalidTimeMin
+	}
+	if c.CheckBounds != nil {
+		if err := c.CheckBounds(c.old, c.b); err != nil {
+			return err
+		}
+	}
+	if c.validate && Pending(c.old) && c.Validate != nil {
+		return c.Validate(c.b)
+	}
+	return nil
+}
+
 // apply makes one setting. As in Slurm, an invalid value is refused before the
 // job's state is, and the state before a missing right.
-func (c *jobChange) apply(s jobSetting, key, v string) error {
+func (c *jobChange) apply(key, v string) error {
+	s, ok := jobSettings[strings.ToLower(key)]
+	if !ok {
+		return UnknownParameter(key, v)
+	}
+	c.validate = c.validate || s.validate
 	pending, live := Pending(c.b), Live(c.b)
 	err := s.set(c, v)
 	if err != nil && !errors.Is(err, refusal.AccessDenied) {

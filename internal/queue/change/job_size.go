@@ -15,8 +15,9 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// setNodeCount sets the number of nodes or a range of it. The size of a job that
-// has started cannot be changed.
+// setNodeCount sets the number of nodes or a range of it. As in Slurm, a single number is
+// the least one, and each node has a task. The size of a job that has started cannot be
+// changed.
 func setNodeCount(c *jobChange, v string) error {
 	isZero := strings.TrimLeft(v, "0") == ""
 	isRange := strings.Contains(v, "-")
@@ -26,7 +27,7 @@ func setNodeCount(c *jobChange, v string) error {
 	least, most, err := value.Nodes(v)
 	s := &c.b.Spec.Job.Shape
 	switch {
-	case isZero, isDescending(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
+	case isZero, isDescending(v), Pending(c.b) && err == nil && !isRange && s.MaxNodes > 0 && least > s.MaxNodes:
 		return refusal.InvalidNodeCount
 	case errors.As(err, new(*value.CountError)):
 		return refuseSetting(
@@ -35,7 +36,13 @@ func setNodeCount(c *jobChange, v string) error {
 	case err != nil:
 		return invalidValue("NumNodes", v)
 	}
-	s.MinNodes, s.MaxNodes = least, most
+	s.MinNodes = least
+	if isRange {
+		s.MaxNodes = most
+	}
+	if s.Tasks > 0 {
+		s.Tasks = max(s.Tasks, least)
+	}
 	return nil
 }
 

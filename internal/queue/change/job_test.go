@@ -211,6 +211,47 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
+func TestTheFirstOfSeveralWrongValuesIsRefused(t *testing.T) {
+	for _, tt := range []struct {
+		set  map[string]string
+		want error
+	}{
+		{map[string]string{"ExcNodeList": "nosuch", "Licenses": "a:b:c"}, refusal.InvalidLicense},
+		{map[string]string{"NumNodes": "0", "OverSubscribe": "no"}, refusal.InvalidNodeCount},
+		{map[string]string{"ClusterFeatures": "1", "Nice": "-5"}, refusal.AccessDenied},
+		{map[string]string{"SiteFactor": "1", "TresPerTask": "5"}, refusal.InvalidTRES},
+		{map[string]string{"ReservationName": "nosuch", "TresPerTask": "5"}, refusal.InvalidReservation},
+	} {
+		if _, err := change.Job(pending(), tt.set, environment(false)); !errors.Is(err, tt.want) {
+			t.Errorf("%v: %v, want %v", tt.set, err, tt.want)
+		}
+	}
+	set := map[string]string{"Requeue": "x", "Nice": "y"}
+	for _, keys := range [][]string{{"Requeue", "Nice"}, {"Nice", "Requeue"}} {
+		if err := change.CheckJobSettings(set, keys, time.Now()); err == nil || !strings.Contains(err.Error(), keys[0]) {
+			t.Errorf("%v: %v", keys, err)
+		}
+	}
+}
+
+// TestNodeCountOfAJob has answers of Slurm 22.05: a single number is the least one, each node
+// has a task, and only an explicit maximum is a limit.
+func TestNodeCountOfAJob(t *testing.T) {
+	b := pending()
+	b.Spec.Job.Shape.Tasks, b.Spec.Job.Shape.MinNodes, b.Spec.Job.Shape.MaxNodes = 2, 1, 0
+	n, err := change.Job(b, map[string]string{"NumNodes": "4"}, environment(false))
+	if err != nil || n.Spec.Job.Shape.MinNodes != 4 || n.Spec.Job.Shape.MaxNodes != 0 || n.Spec.Job.Shape.Tasks != 4 {
+		t.Fatalf("%+v %v", n, err)
+	}
+	b.Spec.Job.Shape.MaxNodes = 2
+	if _, err := change.Job(b, map[string]string{"NumNodes": "4"}, environment(false)); !errors.Is(err, refusal.InvalidNodeCount) {
+		t.Errorf("beyond the maximum: %v", err)
+	}
+	if n, err := change.Job(b, map[string]string{"NumNodes": "3-4"}, environment(false)); err != nil || n.Spec.Job.Shape.Tasks != 3 {
+		t.Errorf("a range: %+v %v", n, err)
+	}
+}
+
 // arrayJob returns a pending array with two tasks at a time.
 func arrayJob(spec string) *v1alpha1.BatchJob {
 	b := pending()

@@ -36,7 +36,7 @@ func (c *jobChange) exceedsMaxTime(minutes int32) bool {
 func setEndTime(c *jobChange, v string) error {
 	end, err := value.Instant(v, c.Now)
 	if err != nil {
-		return invalidInstant("EndTime", v)
+		return malformedInstant("EndTime", v)
 	}
 	started := c.b.Status.StartTime
 	if started == nil || !Live(c.b) {
@@ -75,7 +75,7 @@ func setBegin(c *jobChange, v string) error {
 	if err != nil {
 		return malformedInstant("StartTime", v)
 	}
-	c.b.Spec.Job.Time.Begin = t.Unix()
+	c.b.Spec.Job.Time.Begin = max(t.Unix(), c.Now.Unix()) // the job is not eligible in the past
 	return nil
 }
 

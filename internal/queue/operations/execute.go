@@ -158,7 +158,7 @@ func (s *Service) checkUpdate(ctx context.Context, c *directory.Caller, op *stat
 	if size > maxUncheckedSettings && !s.mayUpdateAny(ctx, c, op) {
 		return nil
 	}
-	return change.CheckJobSettings(op.Set, s.Now())
+	return change.CheckJobSettings(op.Set, op.Keys, s.Now())
 }
 
 func (s *Service) mayUpdateAny(ctx context.Context, c *directory.Caller, op *status.Operation) bool {

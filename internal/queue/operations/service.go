@@ -77,7 +77,7 @@ const (
 func (s *Service) Execute(
 	ctx context.Context, c *directory.Caller, op *status.Operation,
 ) ([]status.OperationStatus, error) {
-	if err := checkSize(op.Set); err != nil {
+	if err := checkSize(op.Set, op.Keys); err != nil {
 		return nil, err
 	}
 	switch {
@@ -90,8 +90,8 @@ func (s *Service) Execute(
 }
 
 // checkSize refuses settings that are beyond their budgets, before any is parsed.
-func checkSize(set map[string]string) error {
-	if err := bounds.Settings.Check(int64(len(set))); err != nil {
+func checkSize(set map[string]string, keys []string) error {
+	if err := bounds.Settings.Check(int64(max(len(set), len(keys)))); err != nil {
 		return err
 	}
 	for key, v := range set {

@@ -58,7 +58,7 @@ func (s *Service) signalStep(ctx context.Context, c *directory.Caller, op *statu
 	}
 	s.Table.Await(ctx, table.Query{IDs: query.IDs([]string{job})})
 	err := error(refusal.InvalidJobID)
-	for _, t := range s.targetsOf(ctx, job, 0, nil, op.Verb) {
+	for _, t := range s.targetsOf(ctx, c, job, 0, nil, op.Verb) {
 		if t.row != nil {
 			err = s.signalStepOf(c, t.row, op, id)
 		}
@@ -122,7 +122,7 @@ func (s *Service) limitSteps(ctx context.Context, c *directory.Caller, name stri
 		return refusal.NotSupported
 	}
 	s.Table.Await(ctx, table.Query{IDs: query.IDs([]string{job})})
-	targets := s.targetsOf(ctx, job, 0, nil, status.OpUpdate)
+	targets := s.targetsOf(ctx, c, job, 0, nil, status.OpUpdate)
 	if len(targets) != 1 || targets[0].row == nil {
 		return refusal.InvalidJobID
 	}

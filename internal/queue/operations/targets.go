@@ -63,7 +63,7 @@ func (s *Service) targets(ctx context.Context, c *directory.Caller, op *status.O
 		return s.targetsByFilter(ctx, c, q)
 	}
 	q.AllStates = q.AllStates || len(op.States) == 0
-	return s.targetsByName(ctx, op, q.Filter())
+	return s.targetsByName(ctx, c, op, q.Filter())
 }
 
 func (s *Service) targetsByFilter(ctx context.Context, c *directory.Caller, q table.Query) []target {
@@ -82,7 +82,9 @@ func (s *Service) targetsByFilter(ctx context.Context, c *directory.Caller, q ta
 
 // targetsByName returns the targets of the operation's references that pass the
 // filter.
-func (s *Service) targetsByName(ctx context.Context, op *status.Operation, filter table.Filter) []target {
+func (s *Service) targetsByName(
+	ctx context.Context, c *directory.Caller, op *status.Operation, filter table.Filter,
+) []target {
 	s.Table.Await(ctx, table.Query{IDs: query.IDs(op.Jobs)})
 	var out []target
 	for i, ref := range op.Jobs {
@@ -90,14 +92,16 @@ func (s *Service) targetsByName(ctx context.Context, op *status.Operation, filte
 			out = append(out, target{ref: ref, index: i, err: context.DeadlineExceeded})
 			continue
 		}
-		out = append(out, s.targetsOf(ctx, ref, i, &filter, op.Verb)...)
+		out = append(out, s.targetsOf(ctx, c, ref, i, &filter, op.Verb)...)
 	}
 	return out
 }
 
 // targetsOf returns the targets of one reference that pass the filter; a nil
 // filter lets all pass.
-func (s *Service) targetsOf(ctx context.Context, ref string, index int, filter *table.Filter, verb string) []target {
+func (s *Service) targetsOf(
+	ctx context.Context, c *directory.Caller, ref string, index int, filter *table.Filter, verb string,
+) []target {
 	unknown := []target{{ref: ref, index: index, err: refusal.InvalidJobID}}
 	r, ok := query.ParseRef(ref)
 	if !ok {
@@ -118,6 +122,9 @@ func (s *Service) targetsOf(ctx context.Context, ref string, index int, filter *
 		rows = slices.DeleteFunc(rows, func(row *table.Row) bool { return !filter.Pass(row) })
 	}
 	if len(rows) == 0 {
+		if (verb == status.OpSuspend || verb == status.OpResume) && !c.Operator && s.Table.Get(r.ID) != nil {
+			return []target{{ref: ref, index: index, err: refusal.AccessDenied}} // Slurm asks for the right first
+		}
 		if s.isUnknown(ctx, r, verb) {
 			return unknown
 		}

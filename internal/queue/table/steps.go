@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -108,6 +109,7 @@ func step(r *Row, rec *wire.StepRecord) status.Step {
 		s.TRES = "cpu=" + strconv.Itoa(int(rec.CPUs))
 		if rec.GPUs > 0 {
 			s.TRES += ",gres/gpu=" + strconv.Itoa(int(rec.GPUs))
+			s.GRES = perNode(r.GRES) // as srun in the job reads it
 		}
 		if rec.Memory > 0 {
 			s.TRES += ",mem=" + size(rec.Memory)
@@ -117,6 +119,18 @@ func step(r *Row, rec *wire.StepRecord) status.Step {
 		s.CPUFreq = "0-0:0"
 	}
 	return s
+}
+
+// perNode returns TresPerNode of a step in a job with the list of --gres.
+func perNode(list string) string {
+	if list == "" {
+		return ""
+	}
+	terms := strings.Split(list, ",")
+	for i := range terms {
+		terms[i] = "gres:" + strings.TrimPrefix(terms[i], "gres:")
+	}
+	return strings.Join(terms, ",")
 }
 
 // stepName returns the step as users name it: 12.0, 12_3.batch.
