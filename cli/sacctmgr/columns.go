@@ -1,6 +1,8 @@
 package sacctmgr
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
@@ -10,42 +12,84 @@ import (
 
 // column is a field of a listing, with the names by which format= selects it.
 type column struct {
-	names []string
+	names []columnName
 	format.Field
 }
 
-func col(width int, header string, names ...string) column {
-	return column{append(names, header), format.Field{Name: header, Width: width}}
+// columnName is a name of a column; least letters are enough of it.
+type columnName struct {
+	text  string
+	least int
 }
 
-// columns are those of the listings of accounts, users, associations, QOS and
-// the cluster, with Slurm's widths.
+// col returns a column; each name is NAME/LEAST. If none is, a letter is enough of the names
+// and of the header.
+func col(width int, header string, names ...string) column {
+	c := column{Field: format.Field{Name: header, Width: width}}
+	if !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, "/") }) {
+		names = append(names, header)
+	}
+	for _, n := range names {
+		text, least, _ := strings.Cut(n, "/")
+		count, err := strconv.Atoi(least)
+		if err != nil {
+			count = 1
+		}
+		c.names = append(c.names, columnName{text, count})
+	}
+	return c
+}
+
+// columns are those of the listings of accounts, users, associations, QOS and the cluster,
+// with Slurm's widths, and with the letters of each name that are enough of it. Some have no
+// values here.
 var columns = []column{
-	col(10, "Cluster"), col(10, "Account", "Name"), col(10, "User"), col(10, "Partition"),
-	col(9, "Share", "FairShare", "Shares"), col(10, "Priority"),
-	col(7, "GrpJobs"), col(13, "GrpTRES"), col(9, "GrpSubmit", "GrpSubmitJobs"), col(11, "GrpWall"),
-	col(13, "GrpTRESMins"),
-	col(7, "MaxJobs"), col(13, "MaxTRES", "MaxTRESPerJob", "MaxTRESPJ"), col(14, "MaxTRESPerNode", "MaxTRESPN"),
-	col(9, "MaxSubmit", "MaxSubmitJobs"), col(11, "MaxWall", "MaxWallDurationPerJob"),
-	col(13, "MaxTRESMins", "MaxTRESMinsPerJob"),
-	col(20, "QOS", "QosLevel"), col(9, "Def QOS", "DefaultQOS", "DefQOS"), col(13, "GrpTRESRunMins"),
-	col(20, "Descr", "Description"), col(20, "Org", "Organization"), col(10, "ParentName", "Par Name"),
-	col(20, "Coord Accounts", "Coordinators"),
-	col(10, "Def Acct", "DefaultAccount", "DefAcct"), col(9, "Admin", "AdminLevel"),
-	col(8, "MaxNodes"), col(8, "MaxCPUs"), col(11, "MaxCPUMins"), col(8, "GrpNodes"), col(8, "GrpCPUs"),
-	col(7, "GrpMem"),
-	col(11, "GrpCPUMins"), col(10, "Def WCKey", "DefaultWCKey"),
-	col(10, "Name"), col(10, "GraceTime"), col(10, "Preempt"), col(19, "PreemptExemptTime"), col(11, "PreemptMode"),
-	col(20, "Flags"), col(10, "UsageThres", "UsageThreshold"), col(11, "UsageFactor"),
-	col(13, "MaxTRESPU", "MaxTRESPerUser"), col(9, "MaxJobsPU", "MaxJobsPerUser"),
-	col(11, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
-	col(13, "MaxTRESPA", "MaxTRESPerAccount"), col(9, "MaxJobsPA", "MaxJobsPerAccount"),
-	col(11, "MaxSubmitPA", "MaxSubmitJobsPerAccount"), col(13, "MinTRES", "MinTRESPerJob"),
-	col(15, "ControlHost"), col(12, "ControlPort"), col(5, "RPC"), col(10, "WCKey"), col(6, "ID"), col(8, "Type"),
-	col(15, "TRESName"), col(4, "UID"),
-	col(10, "Server"), col(6, "Count"), col(11, "% Allocated", "Allocated"), col(10, "ServerType"),
-	col(10, "Federation"),
-	col(40, "Problem"), col(20, "Features"), col(12, "FedState"),
+	col(10, "Account", "Account/3"), col(20, "Action", "Action/4"), col(10, "Actor", "Actor/4"),
+	col(9, "Admin", "AdminLevel/2"), col(10, "% Allowed", "Allowed/2"), col(11, "% Allocated", "Allocated/7"),
+	col(10, "Cluster", "Cluster/2"), col(9, "Class", "Classification/3"),
+	col(20, "Cluster Nodes", "ClusterNodes/8"), col(20, "Coord Accounts", "Coordinators/2"),
+	col(15, "ControlHost", "ControlHost/8"), col(12, "ControlPort", "ControlPort/8"), col(6, "Count", "Count/3"),
+	col(7, "CPU Cnt", "CPUCount/2"), col(10, "Def Acct", "DefaultAccount/8"), col(9, "Def QOS", "DefaultQOS/8"),
+	col(10, "Def WCKey", "DefaultWCKey/8"), col(20, "Descr", "Description/3"),
+	col(19, "TimeEnd", "End/2", "TimeEnd/6"), col(7, "Event", "Event/2"), col(8, "EventRaw", "EventRaw/6"),
+	col(9, "Share", "FairShare/2", "Share/1"), col(20, "Features", "Features/3"),
+	col(10, "Federation", "Federation/3"), col(12, "FedState", "FedState/4"),
+	col(11, "FedStateRaw", "FedStateRaw/9"), col(20, "Flags", "Flags/2"), col(10, "GraceTime", "GraceTime/3"),
+	col(8, "GrpCPUs", "GrpCPUs/6"), col(11, "GrpCPUMins", "GrpCPUMins/7"),
+	col(13, "GrpCPURunMins", "GrpCPURunMins/7"), col(7, "GrpJobs", "GrpJobs/4"),
+	col(13, "GrpJobsAccrue", "GrpJobsAccrue/8"), col(7, "GrpMem", "GrpMem/4"), col(8, "GrpNodes", "GrpNodes/4"),
+	col(9, "GrpSubmit", "GrpSubmitJobs/4"), col(13, "GrpTRES", "GrpTRES/7"),
+	col(13, "GrpTRESMins", "GrpTRESMins/8"), col(13, "GrpTRESRunMins", "GrpTRESRunMins/8"),
+	col(11, "GrpWall", "GrpWall/4"), col(6, "ID", "ID/2"), col(20, "Info", "Info/2"), col(6, "LFT", "Lft/1"),
+	col(11, "LimitFactor", "LimitFactor/6"), col(11, "MaxCPUMins", "MaxCPUMinsPerJob/7"),
+	col(8, "MaxCPUs", "maxcpusper/7"), col(9, "MaxCPUsPU", "MaxCPUsPerUser/11"), col(7, "MaxJobs", "MaxJobs/4"),
+	col(13, "MaxJobsAccrue", "MaxJobsAccrue/8"), col(15, "MaxJobsAccruePA", "MaxJobsAccruePA/15"),
+	col(15, "MaxJobsAccruePU", "MaxJobsAccruePU/15"), col(9, "MaxJobsPA", "MaxJobsPA/9", "MaxJobsPerAccount/11"),
+	col(9, "MaxJobsPU", "MaxJobsPerUser/11", "MaxJobsPU/9"), col(8, "MaxNodes", "maxnodesper/4"),
+	col(10, "MaxNodesPU", "MaxNodesPerUser/12"), col(9, "MaxSubmit", "MaxSubmitJobs/4"),
+	col(11, "MaxSubmitPU", "MaxSubmitJobsPerUser/14", "MaxSubmitPU/10"),
+	col(11, "MaxSubmitPA", "MaxSubmitJobsPerAccount/17", "MaxSubmitPA/11"), col(13, "MaxTRES", "MaxTRESPerJob/7"),
+	col(13, "MaxTRESMins", "MaxTRESMinsPerJob/8"), col(13, "MaxTRESPA", "MaxTRESPA/9", "MaxTRESPerAccount/11"),
+	col(14, "MaxTRESPerNode", "MaxTRESPerNode/11"), col(13, "MaxTRESPU", "MaxTRESPerUser/11", "MaxTRESPU/9"),
+	col(15, "MaxTRESRunMinsPU", "MaxTRESRunMinsPerUser/8", "MaxTRESRunMinsPU/8"),
+	col(11, "MaxWall", "MaxWallDurationPerJob/4"), col(12, "MinPrioThres", "MinPrioThresh/4"),
+	col(13, "MinTRES", "MinTRESPerJob/7"), col(10, "Name", "Name/2"), col(9, "NodeCount", "NodeCount/5"),
+	col(9, "NodeInx", "NodeInx/5"), col(15, "NodeName", "NodeNames/5"), col(20, "Org", "Organization/1"),
+	col(40, "Problem", "Problem/1"), col(8, "ParentID", "ParentID/7"), col(10, "ParentName", "ParentName/7"),
+	col(10, "Partition", "Partition/4"), col(14, "PluginIDSelect", "PluginIDSelect/2"),
+	col(10, "Preempt", "Preempt/7"), col(19, "PreemptExemptTime", "PreemptExemptTime/8"),
+	col(11, "PreemptMode", "PreemptMode/8"), col(10, "Priority", "Priority/3"), col(20, "QOS", "QosLevel/3"),
+	col(10, "QOS_RAW", "QOSRawLevel/4"), col(30, "Reason", "Reason/1"), col(6, "RGT", "Rgt/2"),
+	col(5, "RPC", "RPC/2"), col(10, "Server", "Server/3"), col(10, "ServerType", "ServerType/10"),
+	col(6, "State", "State/2"), col(19, "TimeStart", "Start/4", "TimeStart/8"), col(8, "StateRaw", "StateRaw/6"),
+	col(19, "Time", "TimeStamp/2"), col(20, "TRES", "TRES/2"), col(8, "Type", "Type/2"), col(10, "User", "User/1"),
+	col(11, "UsageFactor", "UsageFactor/6"), col(10, "UsageThres", "UsageThreshold/6"),
+	col(20, "WCKeys", "WCKey/2"), col(20, "Where", "Where/2"),
+}
+
+// wckeyTable are the columns of the list of wckeys.
+var wckeyTable = []column{
+	col(10, "Cluster", "Cluster/2"), col(6, "ID", "ID/1"), col(10, "User", "User/1"), col(10, "WCKey", "WCKey/1", "Name/1"),
 }
 
 // The columns of the listings without format=.
@@ -91,11 +135,13 @@ type selection struct {
 	columns []column
 	at      []int
 	fields  []format.Field
+	printed []string // the headers of the columns that rows have; nil: all
 }
 
 // selectColumns parses a format: names of columns or prefixes of them.
 func selectColumns(columns []column, text string) (*selection, error) {
 	s := &selection{columns: columns}
+	var unknown []string
 	for item := range strings.SplitSeq(text, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(item), "%")
 		if name == "" {
@@ -103,7 +149,8 @@ func selectColumns(columns []column, text string) (*selection, error) {
 		}
 		k := findColumn(columns, name)
 		if k < 0 {
-			return nil, refusef("Unknown field '%s'", strings.ToLower(name))
+			unknown = append(unknown, "Unknown field '"+strings.ToLower(name)+"'")
+			continue
 		}
 		f := columns[k].Field
 		if _, one, _ := format.ParseFields([]format.Field{f}, strings.Replace(item, name, f.Name, 1)); len(one) == 1 {
@@ -111,35 +158,56 @@ func selectColumns(columns []column, text string) (*selection, error) {
 		}
 		s.at, s.fields = append(s.at, k), append(s.fields, f)
 	}
+	if len(unknown) > 0 {
+		return nil, refusef("%s", strings.Join(unknown[:reported(columns, len(unknown))], "\n"))
+	}
 	return s, nil
 }
 
-// findColumn returns the index of the column whose name is or begins with name,
-// or -1. The whole name "Name" is that of a QOS.
+// reported returns how many of n unknown fields are reported: as in Slurm, all of those of
+// wckeys, and else the first one.
+func reported(columns []column, n int) int {
+	if &columns[0] == &wckeyTable[0] {
+		return n
+	}
+	return 1
+}
+
+// findColumn returns the index of the column whose name is name, or else of the first one
+// that name abbreviates, or -1.
 func findColumn(columns []column, name string) int {
-	found := -1
-	for i := range columns {
-		for _, n := range columns[i].names {
-			if strings.EqualFold(n, name) && (n != "Name" || columns[i].Name != "Account") {
-				return i
-			}
-			if found < 0 && keyvalue.Abbreviates(name, n, 1) {
-				found = i
-			}
+	index := func(matches func(columnName) bool) int {
+		return slices.IndexFunc(columns, func(c column) bool { return slices.ContainsFunc(c.names, matches) })
+	}
+	if i := index(func(n columnName) bool { return strings.EqualFold(n.text, name) }); i >= 0 {
+		return i
+	}
+	return index(func(n columnName) bool { return keyvalue.Abbreviates(name, n.text, n.least) })
+}
+
+// inRows returns the fields and columns that rows have.
+func (s *selection) inRows() (fields []format.Field, at []int) {
+	if s.printed == nil {
+		return s.fields, s.at
+	}
+	for i, c := range s.at {
+		if slices.Contains(s.printed, s.columns[c].Name) {
+			fields, at = append(fields, s.fields[i]), append(at, c)
 		}
 	}
-	return found
+	return fields, at
 }
 
 // print prints rows in the selected columns.
 func (o *Options) print(s *selection, rows []row) error {
 	b := format.AppendFieldHeader(nil, s.fields, o.style)
-	values := make([]string, len(s.fields))
+	fields, at := s.inRows()
+	values := make([]string, len(fields))
 	for i := range rows {
-		for k, c := range s.at {
+		for k, c := range at {
 			values[k] = rows[i].value(s.columns[c].Name)
 		}
-		b = format.AppendFields(b, s.fields, values, o.style)
+		b = format.AppendFields(b, fields, values, o.style)
 	}
 	_, err := o.p.Out.Write(b)
 	return err

@@ -74,7 +74,7 @@ func (s *state) effectiveQOS(account string, own []string) []string {
 
 func (s *state) accountRow(name string) row {
 	a := s.accounts[name]
-	r := row{values: map[string]string{"Cluster": s.cluster, "Account": name, "Name": name}, limits: &status.Limits{}}
+	r := row{values: map[string]string{"Cluster": s.cluster, "Account": name}, limits: &status.Limits{}}
 	if name == rootAccount {
 		r.values["Descr"], r.values["Org"] = "default root account", rootAccount
 	} else {
@@ -188,14 +188,15 @@ func listAssociations(s *state, l *listing) []row {
 			indent := strings.Repeat(" ", s.depth(name))
 			ofAccount, ofUser = indent+name, indent+" "+name
 		}
-		if len(users)+len(l.partitions) == 0 {
+		if len(users)+len(l.partitions) == 0 && !l.onlyDefaults {
 			r := s.accountRow(name)
 			r.values["Account"] = ofAccount
 			out = append(out, r)
 		}
 		for _, u := range s.members(name) {
 			for _, a := range associations(u, name) {
-				if !matches(users, u.Name) || !matches(l.partitions, a.Partition) {
+				if !matches(users, u.Name) || !matches(l.partitions, a.Partition) ||
+					l.onlyDefaults && a.Account != u.DefaultAccount {
 					continue
 				}
 				r := s.associationRow(u, &a)
@@ -257,6 +258,9 @@ func listQOS(s *state, l *listing) []row {
 		all = []status.AcctQOS{{Name: normalQOS, Description: normalDescription}}
 	}
 	wanted := lowerCase(slices.Concat(l.names, l.qos))
+	if l.noName && len(wanted) == 0 {
+		return nil
+	}
 	var out []row
 	for i := range all {
 		if matches(wanted, all[i].Name) {

@@ -427,11 +427,10 @@ func TestLists(t *testing.T) {
 	d := newDatabase()
 	d.state.Accounts[1].Limits.MaxJobs = 7
 	for command, want := range map[string]string{
-		"list account":                                "physics|physics|science\nroot|default root account|root\nscience|science|science\n",
-		"list user":                                   "anna|physics|None\n",
-		"list user ben format=user,uid":               "ben|1002\n",
-		"list user format=user,account":               "anna|physics\n",
-		"show assoc tree format=account,user,maxjobs": "root||\n science||7\n  physics||7\n   physics|anna|7\n",
+		"list account":                  "physics|physics|science\nroot|default root account|root\nscience|science|science\n",
+		"list user":                     "anna|physics|None\nroot|root|None\n",
+		"list user format=user,account": "anna|physics\nroot|root\n",
+		"show assoc tree format=account,user,maxjobs": "root||\n root|root|\n science||7\n  physics||7\n   physics|anna|7\n",
 		"show assoc where user=anna format=qos,user":  "high|anna\n",
 		"show qos format=name,usagef":                 "high|1.000000\n",
 		"show cluster ref format=cluster":             "ref\n",
@@ -449,7 +448,7 @@ func TestLists(t *testing.T) {
 func TestInteractive(t *testing.T) {
 	d := newDatabase()
 	got := run(t, d, "list user format=user%6 \nadd qos \"low\"\ny\nbogus\nquit\nlist user\n", "-n")
-	want := "sacctmgr: list user format=user%6 \n  anna \n" +
+	want := "sacctmgr: list user format=user%6 \n  anna \n  root \n" +
 		"sacctmgr: add qos \"low\"\n Adding QOS(s)\n  low\n Settings\n  Description    = low\n" + commitQuestion +
 		"sacctmgr: bogus\nsacctmgr: quit\n"
 	if got.out != want || got.err != "invalid keyword: bogus\n" || got.code != 1 || len(d.changes) != 1 {

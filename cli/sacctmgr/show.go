@@ -30,12 +30,13 @@ type listable struct {
 type table struct {
 	hint    string // what Slurm adds to its refusal of an unknown condition; "": nothing
 	rows    func(*state, *listing) []row
-	columns string // without format=
-	// only are the headers of the columns that format= may name; nil: any.
-	only []string
+	columns string   // without format=
+	from    []column // the columns that format= may name; nil: the usual ones
 	// private is the error that users get who are not operators; "": everyone may list it.
 	private      string
 	assocColumns string // those that WithAssoc adds
+	// printed are the headers of the columns that rows have, not even as spaces others; nil: all.
+	printed []string
 }
 
 // listables are in Slurm's order.
@@ -47,8 +48,9 @@ var listables = []listable{
 	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns}},
 	{name: "wckeys", least: 1, table: &table{
 		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege,
-		only: []string{"Cluster", "ID", "Name", "User", "WCKey"}}},
-	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID"}},
+		from: wckeyTable}},
+	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID",
+		printed: []string{"Type", "Name", "ID"}}},
 	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
 	{name: "events", least: 1, run: (*Options).showEvents},
 	{name: "transactions", least: 1, run: (*Options).showTransactions},
@@ -124,6 +126,8 @@ func (o *Options) show(ctx context.Context, words []string) error {
 type listing struct {
 	format                                string // "": the usual columns
 	withAssoc, withCoordinators, tree     bool
+	withoutLimits, onlyDefaults           bool
+	noName                                bool // Names= without a name
 	users, accounts, names, qos           []string
 	partitions, clusters, parents, wckeys []string
 	descriptions, organizations           []string
@@ -166,19 +170,31 @@ var listingWords = keyvalue.Table[*listing]{
 		Set: enableListing(func(l *listing) *bool { return &l.withCoordinators }),
 	},
 	{Name: "Tree", Least: 4, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.tree })},
-	{Name: "WOLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{
+		Name: "WOLimits", Least: 4, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.withoutLimits }),
+	},
 	{Name: "WOPInfo", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
-	{Name: "WOPLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{
+		Name: "WOPLimits", Least: 4, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.withoutLimits }),
+	},
 	{Name: "WithSubAccounts", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
 	{Name: "WithDeleted", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
 	{Name: "WithRawQOS", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
-	{Name: "OnlyDefaults", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{
+		Name: "OnlyDefaults", Least: 5, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.onlyDefaults }),
+	},
 	keyvalue.Any(appendList(listingNames)),
 	{Name: "Format", Least: 3, Set: func(l *listing, p keyvalue.Pair) error {
 		l.format = p.Value
 		return nil
 	}},
-	{Name: "Names", Least: 1, Set: appendList(listingNames)},
+	{Name: "Names", Least: 1, Set: func(l *listing, p keyvalue.Pair) error {
+		l.noName = l.noName || p.Value == ""
+		return appendList(listingNames)(l, p)
+	}},
 	{Name: "Users", Least: 1, Set: appendList(func(l *listing) *[]string { return &l.users })},
 	{Name: "Accounts", Least: 2, Set: appendLowerList(func(l *listing) *[]string { return &l.accounts })},
 	{Name: "Clusters", Least: 1, Set: appendLowerList(func(l *listing) *[]string { return &l.clusters })},
@@ -209,16 +225,23 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 			return o.explain(cmp.Or(err, t.unknownCondition(p)))
 		}
 	}
-	names := cmp.Or(l.format, t.columns)
+	if t == accountTable || t == userTable {
+		l.names = lowerCase(l.names)
+	}
+	usual := t.columns
+	if l.withoutLimits && usual == assocColumns {
+		usual = "Cluster,Account,User,Partition"
+	}
+	names := cmp.Or(l.format, usual)
 	if l.withCoordinators && l.format == "" && (t == accountTable || t == userTable) {
 		names += ",Coordinators"
 	}
 	if l.withAssoc && l.format == "" {
 		names += t.assocColumns
 	}
-	from := columns
-	if t.only != nil {
-		from = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !slices.Contains(t.only, c.Name) })
+	from := t.from
+	if from == nil {
+		from = columns
 	}
 	selected, err := selectColumns(from, names)
 	if err != nil {
@@ -236,10 +259,12 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 	if err != nil {
 		return err
 	}
+	s.addRootUser([]string{rootUser})
 	// A list of users with a column of associations lists those.
 	if t == userTable && l.format != "" {
 		l.withAssoc = l.withAssoc || selected.hasAny("Account", "Share")
 	}
+	selected.printed = t.printed
 	return o.print(selected, t.rows(s, l))
 }
 
