@@ -1,6 +1,10 @@
 package main
 
-import "regexp"
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
 
 // intended are the differences that Berth makes on purpose, by the row of
 // docs/what-is-different.md that names them. signature matches that of a cause, and call
@@ -45,6 +49,44 @@ var intended = []struct {
 	{"Several partitions", regexp.MustCompile(`(TimeLimit|EndTime)=`), regexp.MustCompile(`(?i)partition|-p`)},
 	{"Planned starts", regexp.MustCompile(`start=`), regexp.MustCompile(`^squeue`)},
 	{"Planned starts", regexp.MustCompile(`to start at .* to start at `), nil},
+	{"Wrong values", regexp.MustCompile(`≠ (Invalid job state specified: (V|COMPLETED)|Unrecognized SCANCEL_STATE)`), nil},
+	{"Accounts and users", regexp.MustCompile(`≠ .*Invalid user: (N|V|[0-9]+)`), regexp.MustCompile(`5001`)},
+	{"Several partitions", regexp.MustCompile(`show out: Partition=`), regexp.MustCompile(`(debug|batch),( |'|$)|[ =',],(debug|batch)`)},
+	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), regexp.MustCompile(`^squeue`)},
+	{"Accounts and users", regexp.MustCompile(`(?i)^sacctmgr out .*format==(.*,)?i?d\b`), nil},
+	{"Planned starts", regexp.MustCompile(`flags=`), regexp.MustCompile(`^sacct`)},
+}
+
+// ofSize is the row about changes of jobs.
+const ofSize = "`scontrol update` of a size"
+
+// wrongValue matches what Berth's scontrol says about a value that Slurm ignores, or of which
+// it reads the beginning.
+var wrongValue = regexp.MustCompile(
+	`Nice value out of range|Invalid (time specification|\w+ value|numeric value|TimeLimit increment)|is not an absolute path`)
+
+// noNode matches what Berth says about a job that fits no node.
+var noNode = regexp.MustCompile(`Requested (node|partition) configuration`)
+
+// updateRow returns the row about an example of scontrol update, of which only Berth refuses
+// the value, or which both refuse, but Slurm after some changes.
+func updateRow(e *example) string {
+	if e.call.kind != change || !strings.HasPrefix(e.call.String(), "scontrol update") {
+		return ""
+	}
+	says := func(text *regexp.Regexp) bool {
+		return slices.ContainsFunc(e.berth, func(l line) bool { return l.where == "err" && text.MatchString(l.text) })
+	}
+	slurm, berth := refuses(e.slurm), refuses(e.berth)
+	switch {
+	case slurm && berth && strings.HasPrefix(e.difference.where, "show"):
+		return ofSize
+	case berth && says(wrongValue):
+		return "Wrong values"
+	case berth && !slurm && says(noNode):
+		return ofSize
+	}
+	return ""
 }
 
 // intendedRow returns the row of the page about a cause, or "" if it is no difference on

@@ -32,6 +32,9 @@ var (
 	spaces = regexp.MustCompile(`  +|-{3,}`)
 )
 
+// usageRow matches the row of a report by its figures.
+var usageRow = regexp.MustCompile(`(^| )ref .*\d|\|.*\d`)
+
 // usageCommands print figures of usage.
 var usageCommands = map[string]bool{"sprio": true, "sshare": true, "sstat": true, "sreport": true}
 
@@ -53,6 +56,9 @@ func (n *normalizer) lines(text string) []string {
 		}
 		if n.command != "sacctmgr" && !n.isScript { // it shows no jobs, but ids of TRES
 			l = n.ids(l)
+		}
+		if n.command == "sreport" && usageRow.MatchString(l) {
+			continue
 		}
 		if usageCommands[n.command] {
 			l = spaces.ReplaceAllString(digits.ReplaceAllString(l, "#"), " ")

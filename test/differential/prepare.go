@@ -79,7 +79,10 @@ func (p *pair) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s: scancel: %s", s.name, o.err)
 		}
 		s.since = since.Format("2006-01-02T15:04:05")
-		return s.await(ctx, p.users[0], "cancelled", "CANCELLED")
+		if err := s.await(ctx, p.users[0], "cancelled", "CANCELLED"); err != nil {
+			return err
+		}
+		return s.awaitRecord(ctx, "resources")
 	})
 }
 
@@ -145,6 +148,26 @@ func (s *side) await(ctx context.Context, u *user.User, name, state string) erro
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s: job %s is not %s but %s%s", s.name, name, state, o.out, o.err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// awaitRecord waits until the accounting has the named job: Slurm sends it records of
+// pending jobs some seconds later.
+func (s *side) awaitRecord(ctx context.Context, name string) error {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		o := s.run(nil, nil, "", "sacct", "-n", "-X", "-a", "-o", "jobid", "-S", s.since, "-j", s.jobs[name])
+		if strings.TrimSpace(o.out) != "" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: no record of job %s: %s", s.name, name, o.err)
 		}
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 
 // sinfoNames are the columns of sinfo -O that do not depend on the machine.
 var sinfoNames = []string{
-	"All", "AllocMem", "AllocNodes", "Available", "Cluster", "Comment", "Cores", "CPUs", "CPUsState", "DefaultTime",
+	"AllocMem", "AllocNodes", "Available", "Cluster", "Comment", "Cores", "CPUs", "CPUsState", "DefaultTime",
 	"Disk", "Extra", "Features", "features_act", "Gres", "GresUsed", "Groups", "MaxCPUsPerNode", "Memory", "NodeAI",
 	"NodeAIOT", "NodeList", "Nodes", "OverSubscribe", "Partition", "PartitionName", "PreemptMode", "PriorityJobFactor",
 	"PriorityTier", "Reason", "Root", "Size", "SocketCoreThread", "Sockets", "StateCompact", "StateComplete",
@@ -22,7 +22,7 @@ var sinfoNames = []string{
 var unshared = []string{
 	"ave", "max", "min", "total", "system", "usercpu", "tresusage", "consumed", "dbindex", "associd", "priority",
 	"prio", "time", "batchhost", "lastsched", "reqcpufreq", "suspended", "cputime", "allocsid", "alloc_sid",
-	"alloc-sid", "cluster", "accruetime", "wckey", "submitline", "network",
+	"alloc-sid", "allocnodes", "cluster", "accruetime", "wckey", "submitline", "network",
 }
 
 // shared returns the names of columns without those of unshared.
