@@ -12,7 +12,6 @@ import (
 	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
-	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
@@ -37,13 +36,6 @@ func (o *Options) layout(v *option.Values) error {
 		slurmerr.Print(o.p.Err, "sacct", err)
 	}
 	o.settings.Settings = format.Settings{Location: o.p.Now().Location(), Layout: times, NoConvert: v.Has("noconvert")}
-	if w := strings.ToLower(v.Get("whole-hetjob")); v.Has("whole-hetjob") && w != "" && w != "yes" && w != "no" {
-		return slurmerr.Newf(
-			slurmerr.Refused,
-			"Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].",
-			printable.Escape(v.Get("whole-hetjob")),
-		)
-	}
 	if u := v.Get("units"); v.Has("units") {
 		unit := strings.ToUpper(u)
 		if u == "" { // Slurm's message ends at the byte 0
@@ -145,17 +137,15 @@ func (o *Options) lists(v *option.Values) (err error) {
 		o.nothing = o.nothing || v.Has(name) && len(v.All(name)) == 0
 	}
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
+	if v.HasEmpty("wckeys") {
+		q.WCKeys = nil // as in Slurm, any
+	}
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
 	o.reasons = v.All("reason")
-	for _, name := range o.reasons {
-		if !status.KnownReason(name) {
-			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job reason value '%s'", printable.Escape(name))
-		}
-	}
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
 		o.clusters = nil
 	}
-	if text := v.Get("nodelist"); text != "" {
+	if text := v.First("nodelist"); text != "" {
 		if q.Nodes, err = hostlist.ExpandLenient(text); err != nil {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
@@ -168,6 +158,13 @@ func lower(list []string) []string {
 		list[i] = strings.ToLower(list[i])
 	}
 	return list
+}
+
+// namesComponent reports whether -j names the record itself, if it is a component of a
+// heterogeneous job.
+func (o *Options) namesComponent(r *status.Record) bool {
+	own, offset := strconv.FormatInt(r.ID, 10), fmt.Sprintf("%d+%d", r.HetJobID, r.HetOffset)
+	return r.HetJobID == 0 || slices.Contains(o.query.Jobs, own) || slices.Contains(o.query.Jobs, offset)
 }
 
 // people parses users and groups, by name or number. Without any, the caller's own jobs
@@ -191,6 +188,7 @@ func (o *Options) people(v *option.Values) error {
 			q.Groups = append(q.Groups, g)
 		}
 	}
+	o.groupsFirst = v.Precedes("gid", "uid")
 	named := len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) > 0
 	if v.Has("allusers") {
 		q.Users, q.UserIDs = nil, nil
@@ -219,9 +217,7 @@ func (o *Options) jobs(v *option.Values) error {
 			return slurmerr.Newf(slurmerr.Fatal, "Bad hetjob offset specified: %s", number)
 		}
 		if isTask && task != "*" && !number10(task) {
-			if _, err := hostlist.Expand("t[" + strings.Trim(task, "[]") + "]"); err != nil {
-				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", number)
-			}
+			return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", number)
 		}
 		if isStep && step == "" ||
 			step != "" && step != "batch" && step != "extern" && step != "interactive" &&
@@ -248,14 +244,9 @@ func (o *Options) ranges(v *option.Values) (err error) {
 		return err
 	}
 	for i, name := range []string{"timelimit-min", "timelimit-max"} {
-		if !v.Has(name) {
-			continue
+		if minutes, err := value.Minutes(v.Get(name)); err == nil { // else it is not given
+			o.query.TimeLimit[i] = int64(minutes)
 		}
-		minutes, err := value.Minutes(v.Get(name))
-		if err != nil || minutes == job.Unlimited {
-			return slurmerr.New(slurmerr.Fatal, "Invalid time limit specification")
-		}
-		o.query.TimeLimit[i] = int64(minutes)
 	}
 	if !v.Has("timelimit-min") { // the greatest alone bounds nothing
 		o.query.TimeLimit = [2]int64{}
@@ -293,24 +284,27 @@ var stateNames = map[string]string{
 
 func (o *Options) states(v *option.Values) error {
 	for _, text := range v.All("state") {
-		name := strings.ToUpper(text)
-		if long, ok := stateNames[strings.ToLower(text)]; ok {
-			name = long
-		} else if !knownState(name) {
-			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job state value '%s'", text)
+		name, err := parseState(text)
+		if err != nil {
+			return err
 		}
 		o.query.States = append(o.query.States, name)
 	}
 	return nil
 }
 
-func knownState(name string) bool {
+// parseState returns the long name of a state.
+func parseState(text string) (string, error) {
+	if long, ok := stateNames[strings.ToLower(text)]; ok {
+		return long, nil
+	}
+	upper := strings.ToUpper(text)
 	for _, long := range stateNames {
-		if long == name {
-			return true
+		if long == upper {
+			return long, nil
 		}
 	}
-	return false
+	return "", slurmerr.Newf(slurmerr.Fatal, "unrecognized job state value '%s'", text)
 }
 
 // times parses -S and -E; see sacct(1), DEFAULT TIME WINDOW.

@@ -44,6 +44,9 @@ type Options struct {
 	flags    []string
 	nothing  bool // a filter is an empty list: no job matches
 	untilNow bool // the time window ends now: no jobs that become eligible later
+	// ownComponents: of heterogeneous jobs only the components that -j names (--whole-hetjob=no).
+	ownComponents bool
+	groupsFirst   bool // -g stands before -u
 }
 
 // New returns the command. connect is called once, after the command line has been
@@ -54,7 +57,7 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sacct.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sacct.Checked(o.checks()).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}
@@ -93,13 +96,13 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	if err := unknown(list); err != nil {
+	if err := o.unknown(list); err != nil {
 		return err
 	}
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return o.nothing || o.untilNow && r.Eligible > list.Time || len(o.reasons) > 0 &&
+		return o.nothing || o.ownComponents && !o.namesComponent(&r) || o.untilNow && r.Eligible > list.Time || len(o.reasons) > 0 &&
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,
@@ -147,8 +150,8 @@ func (o *Options) missing(list *status.RecordList) error {
 }
 
 // unknown refuses users, groups and QOS that do not exist.
-func unknown(list *status.RecordList) error {
-	if len(list.UnknownUsers) > 0 {
+func (o *Options) unknown(list *status.RecordList) error {
+	if len(list.UnknownUsers) > 0 && (!o.groupsFirst || len(list.UnknownGroups) == 0) {
 		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+printable.Escape(list.UnknownUsers[0]))
 	}
 	if len(list.UnknownGroups) > 0 {

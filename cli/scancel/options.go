@@ -1,8 +1,10 @@
 package scancel
 
 import (
+	"context"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -10,6 +12,24 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
+
+// checks returns those of values that Slurm refuses where they stand.
+func (o *Options) checks(ctx context.Context) option.Checks {
+	checks := jobs.ClusterChecks(ctx, "clusters", o.connect)
+	checks["SLURM_CLUSTERS"] = checks["clusters"] // the message names the option, as Slurm's
+	checks["signal"] = func(text string) error {
+		if text == "" {
+			return nil // refused after the other options
+		}
+		_, err := parseSignal(text)
+		return err
+	}
+	checks["state"] = func(text string) error {
+		_, err := parseStates([]string{text}, "Invalid job state specified: ")
+		return err
+	}
+	return checks
+}
 
 // complete builds the operation from the options.
 func (o *Options) complete(v *option.Values, args []string) (err error) {

@@ -49,7 +49,7 @@ func New(p *stdio.Process, connect func() (Queue, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Scancel.ParseAndReport(args, o.lookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Scancel.Checked(o.checks(ctx)).ParseAndReport(args, o.lookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package sinfo
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
@@ -15,6 +17,16 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
 )
+
+// checks returns those of values that Slurm refuses where they stand.
+func (o *Options) checks(ctx context.Context) option.Checks {
+	checks := jobs.ClusterChecks(ctx, "clusters", o.connect)
+	checks["states"] = func(text string) error {
+		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
+		return err
+	}
+	return checks
+}
 
 // complete sets o from the parsed options.
 func (o *Options) complete(v *option.Values) (err error) {
@@ -84,6 +96,8 @@ func (o *Options) completePartitions(v *option.Values) error {
 func chosen(v *option.Values) func(*status.Node) bool {
 	responds := func(n *status.Node) bool { return !slices.Contains(n.Flags, "NOT_RESPONDING") }
 	switch {
+	case v.Has("list-reasons") && v.Has("states"):
+		return nil
 	case v.Has("list-reasons"):
 		return func(n *status.Node) bool {
 			return n.Reason != "" && (n.State == "DOWN" || slices.Contains(n.Flags, "DRAIN") || !responds(n))
@@ -98,14 +112,13 @@ func chosen(v *option.Values) func(*status.Node) bool {
 
 // completeLayout sets the columns and the order.
 func (o *Options) completeLayout(v *option.Values) error {
-	letters, names := v.Has("format"), v.Has("Format")
-	if names && v.Last("format") == "" {
-		letters = false // -O overrides SINFO_FORMAT
+	last := v.Last("format", "Format")
+	names := v.Has("Format")
+	letters := v.Has("format") && !names
+	if letters && last == "" && (o.single || o.reasons || v.Has("summarize")) {
+		letters = false // these override SINFO_FORMAT
 	}
-	switch {
-	case letters && names:
-		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
-	case letters && o.long, v.Last("Format") != "" && o.long:
+	if last != "" && o.long {
 		return option.FormatAndLong()
 	}
 	text, order := o.usual(v.Has("summarize"))
@@ -116,9 +129,10 @@ func (o *Options) completeLayout(v *option.Values) error {
 		order = v.Get("sort")
 	}
 	o.order = order
+	o.skipEmpty = o.reasons && !letters && !names && !v.Has("summarize")
 	var bad []string
 	if names {
-		o.layout, bad = format.ParseNodeNames(v.Get("Format"))
+		o.layout, bad = format.ParseNodeNames(v.Get(last)) // as in Slurm, that of -o too
 		fmt.Fprint(o.p.Err, format.InvalidColumns("sinfo", bad))
 		return nil
 	}

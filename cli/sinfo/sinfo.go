@@ -50,6 +50,8 @@ type Options struct {
 	clusters []string // -M
 	named    bool     // the cluster's name is shown
 	booked   bool     // -T
+	// skipEmpty: partitions without nodes have no line.
+	skipEmpty bool
 }
 
 // New returns the command. It calls connect once, after it has parsed the command line.
@@ -59,7 +61,7 @@ func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 
 // Run parses args and runs the command. As in Slurm, operands are ignored.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sinfo.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, _, err := option.Sinfo.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}
@@ -128,7 +130,7 @@ func (o *Options) show(parts []status.Partition, nodes []status.Node) error {
 	s := o.settings
 	s.Now = now.Unix()
 	rows := format.GroupNodes(o.layout, parts, nodes, o.exact || o.single, o.single)
-	if o.reasons {
+	if o.skipEmpty {
 		rows = slices.DeleteFunc(rows, func(g format.NodeGroup) bool { return len(g.Nodes) == 0 })
 	}
 	format.SortNodeGroups(rows, o.order)
@@ -173,6 +175,9 @@ func reservations(ctx context.Context, o *Options, cluster Lister) error {
 	var out []byte
 	if o.every > 0 || o.long || o.verbose {
 		out = o.p.Now().In(s.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
+	}
+	if len(o.clusters) > 0 && !o.noHeader {
+		out = append(out, "CLUSTER: "+s.Cluster+"\n"...)
 	}
 	_, err = o.p.Out.Write(format.AppendReservations(out, list.Items, o.noHeader, &s))
 	return err

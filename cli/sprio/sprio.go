@@ -29,16 +29,18 @@ type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
 
-	filter   jobs.PriorityFilter
-	text     string // of -o; empty: job and factors
-	job      string // columns of the job
-	factors  string // columns of the factors; empty: those with a weight
-	noHeader bool
-	weights  bool
-	byJob    bool // -j
-	nothing  bool // a list of users, partitions or jobs has no elements: no job matches
-	clusters []string
-	order    string // of -S
+	filter jobs.PriorityFilter
+	text   string // of -o
+	// formatted: -o or its variable was given; else job and factors are shown.
+	formatted bool
+	job       string // columns of the job
+	factors   string // columns of the factors; empty: those with a weight
+	noHeader  bool
+	weights   bool
+	byJob     bool // -j
+	nothing   bool // a list of users, partitions or jobs has no elements: no job matches
+	clusters  []string
+	order     string // of -S
 }
 
 // New returns the command. connect is called once, after the command line has been
@@ -49,7 +51,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sprio.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sprio.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}
@@ -87,18 +89,30 @@ func (o *Options) complete(v *option.Values) error {
 	o.noHeader, o.weights = v.Has("noheader"), v.Has("weights")
 	o.clusters, o.order = v.List("cluster"), v.Get("sort")
 	o.filter = jobs.PriorityFilter{Users: v.List("user"), Partitions: v.List("partition")}
-	for _, id := range v.List("jobs") {
-		number, _, _ := strings.Cut(id, "+") // a component
-		if _, ok := jobs.ParseID(number); !ok {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(id))
-		}
-		o.filter.IDs = append(o.filter.IDs, id)
-	}
+	o.filter.IDs = v.List("jobs")
 	for _, name := range []string{"user", "partition", "jobs"} {
 		o.nothing = o.nothing || v.Has(name) && len(v.List(name)) == 0
 	}
 	o.byJob = v.Has("jobs")
 	return o.completeLayout(v)
+}
+
+// checks returns those of values that Slurm refuses where they stand.
+func (o *Options) checks(ctx context.Context) option.Checks {
+	checks := jobs.ClusterChecks(ctx, "cluster", o.connect)
+	checks["jobs"] = checkIDs
+	return checks
+}
+
+// checkIDs refuses a list with anything but ids of jobs.
+func checkIDs(text string) error {
+	for id := range strings.SplitSeq(text, ",") {
+		number, _, _ := strings.Cut(id, "+") // a component
+		if _, ok := jobs.ParseID(number); !ok && id != "" {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(id))
+		}
+	}
+	return nil
 }
 
 // completeLayout sets the columns.
@@ -107,8 +121,8 @@ func (o *Options) completeLayout(v *option.Values) error {
 	if v.Has("format") && long {
 		return option.FormatAndLong()
 	}
-	o.text, o.job = v.Get("format"), format.PriorityJob
-	if v.Has("sibling") && !long && len(o.clusters) == 0 {
+	o.text, o.formatted, o.job = v.Get("format"), v.Has("format"), format.PriorityJob
+	if v.Has("sibling") && !v.Has("local") && !long && len(o.clusters) == 0 {
 		o.job += format.PriorityCluster
 	}
 	if v.Has("user") || long {
@@ -169,7 +183,7 @@ func (o *Options) known(ctx context.Context, c Cluster) error {
 
 func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	text := o.text
-	if text == "" {
+	if text == "" && !o.formatted {
 		text = o.job + cmp.Or(o.factors, format.PriorityFactors(list))
 	}
 	layout, bad := format.ParseLetters(format.PriorityColumns, text)

@@ -40,9 +40,6 @@ func (f *filter) set(v *option.Values) (err error) {
 	f.Hide = !v.Has("all") && len(f.Partitions) == 0
 	f.nothing = slices.ContainsFunc(lists, func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
 	f.onlyMe, f.notMe, f.pending = v.Has("me"), v.Has("notme"), v.Has("start")
-	if _, err = ids(value.SplitJobs(v.Joined("jobs"))); err != nil { // also in one that a later option overrides
-		return err
-	}
 	if f.IDs, err = ids(value.SplitJobs(v.Get("jobs"))); err != nil {
 		return err
 	}

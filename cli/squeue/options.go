@@ -1,11 +1,13 @@
 package squeue
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
@@ -13,7 +15,22 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
+
+// checks returns those of values that Slurm refuses where they stand.
+func (o *Options) checks(ctx context.Context) option.Checks {
+	checks := jobs.ClusterChecks(ctx, "clusters", o.connect)
+	checks["jobs"] = func(text string) error {
+		_, err := ids(value.SplitJobs(text))
+		return err
+	}
+	checks["states"] = func(text string) error {
+		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
+		return err
+	}
+	return checks
+}
 
 // complete sets o from the parsed options. It removes words that belong to options from
 // rest.

@@ -16,19 +16,22 @@ import (
 // unsortable are the letters that -S does not accept.
 const unsortable = "abkoqrswxyAEFKRWXYZ"
 
-// badOrder returns the last invalid letter of an order, or 0. Slurm parses it from its
-// end.
-func badOrder(order string, columns func(byte) bool) byte {
+// badOrder returns the invalid letters of an order that Slurm reports: it parses the order
+// from its end, and stops at the first one that is not a b.
+func badOrder(order string, columns func(byte) bool) (bad []byte) {
 	for i := len(order) - 1; i >= 0; i-- {
 		switch c := order[i]; c {
 		case '-', '+', ',', '#', ' ':
 		default:
-			if !columns(c) {
-				return c
+			if columns(c) {
+				continue
+			}
+			if bad = append(bad, c); c != 'b' {
+				return bad
 			}
 		}
 	}
-	return 0
+	return bad
 }
 
 func jobLetter(c byte) bool {
@@ -38,7 +41,7 @@ func jobLetter(c byte) bool {
 // head returns the lines before a list that was read at the given time: the time, the
 // number of records, the cluster, the headers. As in Slurm, an invalid order is an error at
 // this point.
-func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte, read int64, records int) ([]byte, error) {
+func (o *Options) head(now time.Time, header func([]byte) []byte, bad []byte, read int64, records int) ([]byte, error) {
 	var out []byte
 	if (o.long || o.verbose || o.every > 0) && !o.noHeader {
 		out = now.In(o.settings.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
@@ -52,17 +55,17 @@ func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte, read
 	if !o.noHeader {
 		out = header(out)
 	}
-	if bad == 'b' { // as in Slurm, the message alone
-		fmt.Fprintln(o.p.Err, "squeue: Invalid sort specification: b")
-		return out, nil
+	for _, c := range bad {
+		if c == 'b' { // as in Slurm, the message alone
+			fmt.Fprintln(o.p.Err, "squeue: Invalid sort specification: b")
+			continue
+		}
+		if _, err := o.p.Out.Write(out); err != nil {
+			return nil, err
+		}
+		return nil, slurmerr.Newf(slurmerr.Refused, "Invalid sort specification: %c", c)
 	}
-	if bad == 0 {
-		return out, nil
-	}
-	if _, err := o.p.Out.Write(out); err != nil {
-		return nil, err
-	}
-	return nil, slurmerr.Newf(slurmerr.Refused, "Invalid sort specification: %c", bad)
+	return out, nil
 }
 
 // show prints the rows.

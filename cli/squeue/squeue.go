@@ -71,7 +71,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.view = o.view || hasTUI(args); o.view {
 		set = option.Sview
 	}
-	v, rest, err := set.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := set.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}
@@ -141,6 +141,9 @@ func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 
 func list(ctx context.Context, o *Options, queue Lister) error {
 	if o.filter.nothing && o.dump == nil {
+		if err := o.checkUsers(ctx, queue); err != nil {
+			return err
+		}
 		return o.show(&status.JobList{})
 	}
 	got, err := queue.Jobs(ctx, o.request())
@@ -161,6 +164,19 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 		return o.write(got, queue.User())
 	}
 	return o.show(got)
+}
+
+// checkUsers prints Slurm's errors about unknown users without listing their jobs.
+func (o *Options) checkUsers(ctx context.Context, queue Lister) error {
+	if len(o.filter.Users) == 0 {
+		return nil
+	}
+	got, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.filter.Users, Fields: []string{"id"}})
+	if err != nil {
+		return err
+	}
+	o.warnUnknown(got.UnknownUsers)
+	return nil
 }
 
 // request returns the filter for the server.

@@ -24,6 +24,8 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	if o.steps = v.Has("steps"); !o.steps {
 		return nil
 	}
+	o.filter.nothing = slices.ContainsFunc([]string{"partition", "user", "jobs", "nodelist"}, // the others are for jobs
+		func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
 	text := v.Get("steps")
 	if text == "" && len(*rest) > 0 {
 		text, *rest = (*rest)[0], (*rest)[1:]
@@ -46,9 +48,9 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 func (o *Options) completeStepLayout(v *option.Values) {
 	var bad []string
 	switch {
-	case v.Has("Format"):
+	case v.Last("Format") != "": // the variables are for jobs
 		o.stepLayout, bad = format.ParseNames(format.StepColumns, v.Get("Format"))
-	case v.Has("format"):
+	case v.Last("format") != "":
 		o.stepLayout, bad = format.ParseLetters(format.StepColumns, v.Get("format"))
 	default:
 		o.stepLayout, _ = format.ParseLetters(format.StepColumns, format.StepDefault)

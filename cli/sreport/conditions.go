@@ -18,7 +18,7 @@ type conditions = keyvalue.Table[*Options]
 
 // conditionsOf returns the words that may follow the name of a report of the
 // type, in Slurm's order.
-func conditionsOf(kind string) conditions {
+func conditionsOf(kind, report string) conditions {
 	list := conditions{
 		{Name: "tree", Least: 4, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.tree })},
 		{Name: "group", Least: 5, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.group })},
@@ -48,10 +48,12 @@ func conditionsOf(kind string) conditions {
 			Set:   appendTo(func(o *Options) *[]string { return &o.reservations }),
 		})
 	}
-	list = append(list, conditions{
-		{Name: "users", Least: 1, Form: keyvalue.Either, Set: appendTo(func(o *Options) *[]string { return &o.users })},
-		{Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts},
-	}...)
+	if report != "Utilization" || kind == "reservation" {
+		list = append(list, conditions{
+			{Name: "users", Least: 1, Form: keyvalue.Either, Set: appendTo(func(o *Options) *[]string { return &o.users })},
+			{Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts},
+		}...)
+	}
 	switch kind {
 	case "user":
 		list = append(
@@ -77,12 +79,12 @@ func conditionsOf(kind string) conditions {
 
 // parseConditions parses the words after the name of a report. An unknown condition is
 // printed, and makes the command fail after the report.
-func (o *Options) parseConditions(words []string) error {
+func (o *Options) parseConditions(report string, words []string) error {
 	now := o.p.Now()
 	y, m, d := now.Date()
 	o.start = time.Date(y, m, d-1, 0, 0, 0, 0, now.Location())
 	o.end = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
-	table := conditionsOf(o.kind)
+	table := conditionsOf(o.kind, report)
 	for _, word := range words {
 		known := false
 		if p := keyvalue.Parse(word); p.Op == keyvalue.Assign {
@@ -148,11 +150,13 @@ func setFormat(o *Options, p keyvalue.Pair) error {
 }
 
 func setTopCount(o *Options, p keyvalue.Pair) error {
-	n, err := strconv.Atoi(p.Value)
-	if err != nil || n < 1 {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", p.Value)
+	n, err := strconv.ParseUint(p.Value, 10, 31)
+	if err != nil {
+		slurmerr.Print(o.p.Err, "sreport", slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", p.Value))
+		o.invalidCondition = true
+		return nil //nolint:nilerr // it was reported, and the report is printed all the same
 	}
-	o.topCount = n
+	o.topCount = int(n)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -62,7 +63,15 @@ func (o *Options) hideWCKeys(d *data) {
 
 // sizes prints the sums of jobs by the number of their CPUs.
 func (o *Options) sizes(d *data, report *sizeReport) error {
+	if len(o.tres) > 1 {
+		fmt.Fprint(o.p.Err, " Job report only supports a single --tres type.\n"+
+			" Generate a separate report for each TRES type.\n")
+		return failed()
+	}
 	unit := "Time reported in " + o.unit.name
+	if o.tres[0] != "cpu" {
+		unit = "TRES type is " + o.tres[0] + "\n" + unit
+	}
 	if o.countJobs {
 		unit = "Units are in number of jobs ran"
 	}
@@ -92,13 +101,16 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 func (o *Options) sizeTable(report *sizeReport) []format.Field {
 	table := []format.Field{{Name: "Cluster", Width: 9},
 		{Name: report.column, Width: max(report.width, -report.width), Left: report.width < 0}}
-	low := int32(0)
+	low, what := int32(0), "CPUs"
+	if o.tres[0] != "cpu" {
+		what = "TRES"
+	}
 	for _, bound := range o.grouping {
-		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d CPUs", low, bound-1), Width: 13})
+		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d %s", low, bound-1, what), Width: 13})
 		low = bound
 	}
 	return append(table,
-		format.Field{Name: fmt.Sprintf(">= %d CPUs", low), Width: 13}, format.Field{Name: "% of cluster", Width: 12})
+		format.Field{Name: fmt.Sprintf(">= %d %s", low, what), Width: 13}, format.Field{Name: "% of cluster", Width: 12})
 }
 
 func (o *Options) sizeText(n int64) string {
@@ -116,10 +128,10 @@ func (o *Options) sumBySize(d *data, report *sizeReport) (sums map[string][]int6
 		u := &d.Items[i]
 		class, _ := slices.BinarySearchFunc(
 			o.grouping,
-			u.CPUs,
+			o.sizeOf(u),
 			func(bound, n int32) int { return cmp.Compare(bound, n+1) },
 		)
-		amount := u.TRES["cpu"]
+		amount := u.TRES[o.tres[0]]
 		if o.countJobs {
 			amount = max(1, u.Jobs)
 		}
@@ -141,4 +153,12 @@ func (o *Options) sumBySize(d *data, report *sizeReport) (sums map[string][]int6
 func (o *Options) wantsAccount(key string) bool {
 	account, _, _ := strings.Cut(key, ":")
 	return len(o.accounts) == 0 || slices.Contains(o.accounts, account)
+}
+
+// sizeOf returns how much of the report's TRES a job had.
+func (o *Options) sizeOf(u *status.Usage) int32 {
+	if seconds := u.TRES["cpu"]; o.tres[0] != "cpu" && seconds > 0 {
+		return int32(min(math.MaxInt32-1, u.TRES[o.tres[0]]*int64(u.CPUs)/seconds))
+	}
+	return u.CPUs
 }

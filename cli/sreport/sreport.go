@@ -227,7 +227,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 		return failed()
 	}
 	o.kind, o.ofWCKeys = t.name, strings.Contains(strings.ToLower(r.name), "wckey")
-	if err := o.parseConditions(words[2:]); err != nil {
+	if err := o.parseConditions(r.name, words[2:]); err != nil {
 		return err
 	}
 	d, err := o.read(ctx)

@@ -11,6 +11,10 @@ import (
 // utilization reports how the capacity of the cluster was used. Without events of the
 // cluster in the database, it uses the present capacity.
 func (o *Options) utilization(d *data) error {
+	if o.tresNamed && slices.Contains(o.tres, "node") {
+		return slurmerr.New(slurmerr.Fatal,
+			"TRES node usage is no longer reported in the Cluster Utilization report.  Please use TRES CPU instead.")
+	}
 	if err := o.printTitle("Cluster Utilization", o.usageUnit(), false); err != nil {
 		return err
 	}
@@ -19,10 +23,6 @@ func (o *Options) utilization(d *data) error {
 		table = append(table, format.Field{Name: n, Width: o.amountWidth()})
 	}
 	table = append(table, format.Field{Name: "TRES Count", Width: 10})
-	if o.tresNamed && slices.Contains(o.tres, "node") {
-		return slurmerr.New(slurmerr.Fatal,
-			"TRES node usage is no longer reported in the Cluster Utilization report.  Please use TRES CPU instead.")
-	}
 	var rows []map[string]string
 	for _, t := range o.tres {
 		if row := o.utilizationRow(d, t); row != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/kube"
@@ -15,7 +16,8 @@ import (
 // even inside of a job. It runs nothing.
 func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []string) error {
 	s, err := o.submission(parts, args)
-	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Message != "" && parts[0].RefusedLocally() {
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Message != "" && parts[0].RefusedLocally() &&
+		!strings.Contains(e.Message, "--propagate=") {
 		e.After = "allocation failure: No error\n" // Slurm has sent nothing, and prints errno all the same
 	}
 	if err != nil {

@@ -79,7 +79,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	text := usual
 	switch {
 	case v.Has("format"):
-		text = v.Get("format")
+		text = v.Joined("format")
 	case v.Has("long"):
 		text = long
 	}

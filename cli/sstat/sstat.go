@@ -4,6 +4,7 @@
 package sstat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,23 +94,9 @@ func withoutHint(err error) error {
 // complete evaluates the options.
 func (o *Options) complete(v *option.Values, rest []string) error {
 	o.all, o.pids = v.Has("allsteps"), v.Has("pidformat")
-	names := defaults
-	switch {
-	case o.pids:
-		names = "JobID,Nodelist,Pids"
-	case v.Has("format"):
-		names = v.Get("format")
-	}
-	var bad string
-	if o.at, o.fields, bad = format.ParseSharedFields(table, names); bad != "" {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
-	}
 	list := v.All("jobs")
 	for _, word := range rest { // sstat accepts jobs without -j as well
 		list = append(list, strings.Split(word, ",")...)
-	}
-	if len(list) == 0 {
-		return slurmerr.New(slurmerr.Refused, "You didn't give me any jobs to stat.")
 	}
 	for _, text := range list {
 		t, err := parse(text)
@@ -117,6 +104,17 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 			return slurmerr.New(slurmerr.Fatal, err.Error())
 		}
 		o.jobs = append(o.jobs, t)
+	}
+	names := v.Joined("format") // several lists add up
+	if o.pids {
+		names += ",JobID,Nodelist,Pids"
+	}
+	var bad string
+	if o.at, o.fields, bad = format.ParseSharedFields(table, cmp.Or(strings.Trim(names, ","), defaults)); bad != "" {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+	}
+	if len(o.jobs) == 0 {
+		return slurmerr.New(slurmerr.Refused, "You didn't give me any jobs to stat.")
 	}
 	o.style.NoHeader = v.Has("noheader")
 	if last := v.Last("parsable", "parsable2"); last != "" {
@@ -153,7 +151,7 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 		list, err = queryUsage(ctx, cluster, t)
 	}
 	if err != nil {
-		o.printError("couldn't get steps for job %s", t.job)
+		o.printError("couldn't get steps for job %s", number(t.job))
 		return nil //nolint:nilerr // it was reported
 	}
 	if !t.one && !o.all {
@@ -166,7 +164,7 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 	case t.one:
 		o.printError("StepId=%s.%s not found running.", t.job, t.name)
 	default:
-		o.printError("No steps running for job %s", t.job)
+		o.printError("No steps running for job %s", number(t.job))
 	}
 	return nil
 }
@@ -195,3 +193,6 @@ func queryUsage(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, 
 	}
 	return step.QueryUsage(conn)
 }
+
+// number returns the number of a job's id, without its task or component.
+func number(id string) string { return id[:len(id)-len(strings.TrimLeft(id, "0123456789"))] }

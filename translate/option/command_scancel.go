@@ -21,7 +21,7 @@ var Scancel = &CommandOptions{Name: "scancel", Args: "[job_id[_array_id][.step_i
 			Help: "only jobs in this reservation"},
 		{Name: "signal", Short: 's', Arg: RequiredArg, Meta: "NAME|NUMBER",
 			Help: "signal to send in place of cancelling the job"},
-		{Name: "state", Short: 't', Aliases: []string{"states"}, Arg: RequiredArg, Meta: "STATE", Env: "SCANCEL_STATE",
+		{Name: "state", Short: 't', Arg: RequiredArg, Meta: "STATE", Env: "SCANCEL_STATE",
 			Help: "only PENDING, RUNNING or SUSPENDED jobs"},
 		{Name: "user", Short: 'u', Arg: RequiredArg, Meta: "NAME", Env: "SCANCEL_USER", Help: "only jobs of this user"},
 		{Name: "nodelist", Short: 'w', Arg: RequiredArg, Meta: "NODES", Help: "only jobs on these nodes"},

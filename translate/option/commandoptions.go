@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -26,6 +27,20 @@ type CommandOptions struct {
 	// Joint is the text between an option's letter and its name in the help text, and
 	// Colon the text after them, for commands with an Opening. Empty: a comma, nothing.
 	Joint, Colon string
+
+	checks Checks
+}
+
+// Checks parse the values of options, by long name, or of variables, by theirs, and return an
+// error for a wrong one.
+type Checks map[string]func(text string) error
+
+// Checked returns c with checks of values. As in Slurm, every value is checked where it
+// stands: also one that a later one replaces, and before the words behind; variables first.
+func (c *CommandOptions) Checked(checks Checks) *CommandOptions {
+	d := *c
+	d.checks = checks
+	return &d
 }
 
 // Values are the options that were given, by long name.
@@ -69,6 +84,23 @@ func (v *Values) Get(name string) string {
 		return ""
 	}
 	return all[len(all)-1]
+}
+
+// First returns the first value of the option, or "" if it was not given.
+func (v *Values) First(name string) string {
+	if !v.Has(name) {
+		return ""
+	}
+	return v.values[name][0]
+}
+
+// HasEmpty reports whether one of the option's values is empty.
+func (v *Values) HasEmpty(name string) bool { return slices.Contains(v.values[name], "") }
+
+// Precedes reports whether option a is given before b on the command line.
+func (v *Values) Precedes(a, b string) bool {
+	i, k := slices.Index(v.order, a), slices.Index(v.order, b)
+	return i >= 0 && i < k
 }
 
 // List returns the elements of the last value of the option, which is a list with
@@ -125,18 +157,25 @@ func (c *CommandOptions) ParseAndReport(args []string, lookup func(string) (stri
 // words and carry exit code 1, that of these commands, not 255.
 func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {
 	v := &Values{values: map[string][]string{}}
+	var wrong error
 	for _, o := range c.Options {
 		if o.Env == "" {
 			continue
 		}
 		if text, ok := lookup(o.Env); ok {
 			v.values[o.Name] = append(v.values[o.Name], text)
+			if check := c.checks[o.Env]; check != nil && wrong == nil {
+				wrong = check(text)
+			}
 		}
 	}
 	g := grammar{options: c.Options, interspersed: c.Interspersed}
 	occurrences, operands, err := g.parse(args)
 	for _, o := range occurrences {
 		v.add(o.option.Name, o.value)
+	}
+	if wrong = cmp.Or(wrong, c.check(occurrences)); wrong != nil {
+		return v, nil, wrong
 	}
 	var e *slurmerr.Error
 	if errors.As(err, &e) {
@@ -146,6 +185,23 @@ func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)
 		}
 	}
 	return v, operands, err
+}
+
+// check returns the error for the first wrong value; --help and the like end the command
+// before the values behind them.
+func (c *CommandOptions) check(occurrences []occurrence) error {
+	for _, o := range occurrences {
+		switch o.option.Name {
+		case "help", "usage", "version":
+			return nil
+		}
+		if check := c.checks[o.option.Name]; check != nil && (o.hasValue || o.option.Arg != OptionalArg) {
+			if err := check(o.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Refused returns an error for the first given option that Berth refuses, or nil.

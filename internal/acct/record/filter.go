@@ -124,8 +124,8 @@ func inRange(r [2]int64, n int64) bool {
 	return n >= r[0] && n <= r[1]
 }
 
-// inWindow applies the time window: to the eligible time and the end, or to the
-// requested states.
+// inWindow applies the time window: to the eligible time and the end, or to the requested
+// states. As in Slurm, it is that of the submission for jobs that are named.
 func (f *Filter) inWindow(r *status.Record) bool {
 	q := f.q
 	w := window{q.Start, q.End}
@@ -135,8 +135,10 @@ func (f *Filter) inWindow(r *status.Record) bool {
 	if len(q.States) > 0 {
 		return slices.ContainsFunc(f.states, func(state string) bool { return w.hasState(r, state) })
 	}
-	isOpen := w.start <= 0 && (q.End <= 0 || len(q.Jobs) > 0)
-	return isOpen || r.Eligible != 0 && r.Eligible <= w.end && (r.End == 0 || r.End >= w.start)
+	if len(q.Jobs) > 0 {
+		return r.Submit <= w.end && (r.End == 0 || r.End >= w.start)
+	}
+	return w.start <= 0 && q.End <= 0 || r.Eligible != 0 && r.Eligible <= w.end && (r.End == 0 || r.End >= w.start)
 }
 
 // window is a time window in Unix seconds.

@@ -1,0 +1,84 @@
+package sacct
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// checks returns those of values that Slurm refuses where they stand.
+func (o *Options) checks() option.Checks {
+	return option.Checks{
+		"starttime": o.checkTime, "endtime": o.checkTime, "timelimit-min": checkTimeLimit, "timelimit-max": checkTimeLimit,
+		"state": checkStates, "reason": checkReasons, "whole-hetjob": o.checkWholeHet, "nodelist": o.checkNodes(),
+	}
+}
+
+func (o *Options) checkTime(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := value.PastInstant(text, o.p.Now()); err != nil {
+		return badTime(text, err)
+	}
+	return nil
+}
+
+func checkTimeLimit(text string) error {
+	if minutes, err := value.Minutes(text); err != nil || minutes == job.Unlimited {
+		return slurmerr.New(slurmerr.Fatal, "Invalid time limit specification")
+	}
+	return nil
+}
+
+func checkStates(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		if _, err := parseState(name); name != "" && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkReasons(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		if name != "" && !status.KnownReason(name) {
+			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job reason value '%s'", printable.Escape(name))
+		}
+	}
+	return nil
+}
+
+// checkWholeHet parses yes, no, or an abbreviation of them.
+func (o *Options) checkWholeHet(text string) error {
+	lower := strings.ToLower(text)
+	switch {
+	case lower != "" && strings.HasPrefix("yes", lower):
+		o.ownComponents = false
+	case lower != "" && strings.HasPrefix("no", lower):
+		o.ownComponents = true
+	default:
+		return slurmerr.Newf(slurmerr.Refused, "Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].",
+			printable.Escape(text))
+	}
+	return nil
+}
+
+// checkNodes reports every list of nodes but the first, which counts.
+func (o *Options) checkNodes() func(string) error {
+	first := ""
+	return func(text string) error {
+		if first != "" {
+			fmt.Fprintf(o.p.Err, "sacct: error: Already asked for nodes '%s'\n", printable.Escape(first))
+			return nil
+		}
+		first = text
+		return nil
+	}
+}
