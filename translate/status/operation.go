@@ -67,8 +67,8 @@ type Operation struct {
 	Set map[string]string `json:"set,omitempty"`
 	// Keys are the keys of Set in the order in which they were given: the first of several
 	// wrong values is refused. Keys of Set that are missing here come last.
-	Keys    []string          `json:"keys,omitempty"`
-	Message string            `json:"message,omitempty"` // of OpNotify
+	Keys    []string `json:"keys,omitempty"`
+	Message string   `json:"message,omitempty"` // of OpNotify
 }
 
 // OperationResult is the response to an Operation: one entry for each job to which it
