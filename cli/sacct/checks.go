@@ -15,7 +15,8 @@ import (
 // checks returns those of values that Slurm refuses where they stand.
 func (o *Options) checks() option.Checks {
 	return option.Checks{
-		"starttime": o.checkTime, "endtime": o.checkTime, "timelimit-min": checkTimeLimit, "timelimit-max": checkTimeLimit,
+		"starttime": o.checkTime, "endtime": o.checkTime,
+		"timelimit-min": checkTimeLimit, "timelimit-max": checkTimeLimit,
 		"state": checkStates, "reason": checkReasons, "whole-hetjob": o.checkWholeHet, "nodelist": o.checkNodes(),
 	}
 }

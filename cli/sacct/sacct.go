@@ -102,7 +102,8 @@ func run(ctx context.Context, o *Options) error {
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return o.nothing || o.ownComponents && !o.namesComponent(&r) || o.untilNow && r.Eligible > list.Time || len(o.reasons) > 0 &&
+		return o.nothing || o.ownComponents && !o.namesComponent(&r) ||
+			o.untilNow && r.Eligible > list.Time || len(o.reasons) > 0 &&
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,

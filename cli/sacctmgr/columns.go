@@ -89,7 +89,8 @@ var columns = []column{
 
 // wckeyTable are the columns of the list of wckeys.
 var wckeyTable = []column{
-	col(10, "Cluster", "Cluster/2"), col(6, "ID", "ID/1"), col(10, "User", "User/1"), col(10, "WCKey", "WCKey/1", "Name/1"),
+	col(10, "Cluster", "Cluster/2"), col(6, "ID", "ID/1"), col(10, "User", "User/1"),
+	col(10, "WCKey", "WCKey/1", "Name/1"),
 }
 
 // The columns of the listings without format=.

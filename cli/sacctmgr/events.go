@@ -20,7 +20,8 @@ import (
 
 var eventColumns = []column{
 	col(10, "Cluster"), col(20, "Cluster Nodes", "ClusterNodes"), col(13, "Duration"), col(19, "TimeEnd", "End"),
-	col(7, "Event"), col(8, "EventRaw"), {[]columnName{{"NodeName", 1}}, format.Field{Name: "NodeName", Width: 15, Left: true}},
+	col(7, "Event"), col(8, "EventRaw"),
+	{[]columnName{{"NodeName", 1}}, format.Field{Name: "NodeName", Width: 15, Left: true}},
 	col(30, "Reason"), col(19, "TimeStart", "Start"), col(6, "State"), col(8, "StateRaw"), col(20, "TRES"),
 	col(10, "User"),
 }

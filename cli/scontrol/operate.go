@@ -53,11 +53,12 @@ func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, parseJobs(verb, args), func(item status.OperationStatus) []string {
 			why := item.Error
-			if (verb == status.OpSuspend || verb == status.OpResume) && item.Code == status.CodeInvalidJobID &&
+			suspends := verb == status.OpSuspend || verb == status.OpResume
+			if suspends && item.Code == status.CodeInvalidJobID &&
 				strings.Trim(item.Job, "0123456789") == "" {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
-			if verb == status.OpTop || item.Code == status.CodeAccessDenied && (verb == status.OpSuspend || verb == status.OpResume) {
+			if verb == status.OpTop || suspends && item.Code == status.CodeAccessDenied {
 				return []string{why + " for job " + item.Job}
 			}
 			return []string{aboutJob(item.Job, why)}

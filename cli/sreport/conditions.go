@@ -50,7 +50,10 @@ func conditionsOf(kind, report string) conditions {
 	}
 	if report != "Utilization" || kind == "reservation" {
 		list = append(list, conditions{
-			{Name: "users", Least: 1, Form: keyvalue.Either, Set: appendTo(func(o *Options) *[]string { return &o.users })},
+			{
+				Name: "users", Least: 1, Form: keyvalue.Either,
+				Set: appendTo(func(o *Options) *[]string { return &o.users }),
+			},
 			{Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts},
 		}...)
 	}

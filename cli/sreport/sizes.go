@@ -110,7 +110,8 @@ func (o *Options) sizeTable(report *sizeReport) []format.Field {
 		low = bound
 	}
 	return append(table,
-		format.Field{Name: fmt.Sprintf(">= %d %s", low, what), Width: 13}, format.Field{Name: "% of cluster", Width: 12})
+		format.Field{Name: fmt.Sprintf(">= %d %s", low, what), Width: 13},
+		format.Field{Name: "% of cluster", Width: 12})
 }
 
 func (o *Options) sizeText(n int64) string {
