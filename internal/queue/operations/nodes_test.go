@@ -52,7 +52,7 @@ func TestNodesOfAPoolArePowered(t *testing.T) {
 		}
 		return p
 	}
-	c.Cluster.NodePools.Apply(stored())
+	c.NodePools.Apply(stored())
 	off := []string{"CLOUD", "POWERED_DOWN"}
 	c.nodes = []status.Node{
 		{Name: "n1", State: "IDLE"}, {Name: "c1", State: "IDLE", Flags: off}, {Name: "c2", State: "MIXED"},
