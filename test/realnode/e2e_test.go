@@ -70,6 +70,7 @@ var cases = []struct {
 	{"bench", true, testBench}, // after overhead: in make bench-real only
 	{"drain", true, testDrain},
 	{"scheduler killed", true, testRestart},
+	{"daemons killed", false, testDaemonsKilled},
 	{"node lost", false, testLostNode},        // the last that needs three
 	{"kubelet killed", true, testDeadKubelet}, // the last that needs two
 	{"accounting", false, testAccounting},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -97,8 +98,15 @@ func plug(spec nodeSpec, pid int) error {
 	)
 }
 
+// restartFile in the directory of a node's logs makes the node start daemons again that end,
+// as systemd does. Without it the node ends with them.
+const restartFile = "restart"
+
+// restartDelay is the time between the end of a daemon and its next start.
+const restartDelay = time.Second
+
 // runNode is the process of a node: it waits for its network, then runs
-// containerd and the kubelet until one of them ends.
+// containerd and the kubelet until one of them ends for good.
 func runNode() error {
 	var spec nodeSpec
 	if err := json.Unmarshal([]byte(os.Getenv(nodeVariable)), &spec); err != nil {
@@ -112,9 +120,16 @@ func runNode() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ended := make(chan error, 3)
-	if err := daemon(ctx, spec, ended, "containerd", filepath.Join(spec.Containerd, "containerd"), "--config",
-		containerdFile); err != nil {
+	ended := make(chan daemonEnd, 3)
+	start := func(name string) error {
+		command := map[string][]string{
+			"containerd": {filepath.Join(spec.Containerd, "containerd"), "--config", containerdFile},
+			"kubelet":    append([]string{spec.Kubelet}, spec.kubeletFlags()...),
+			"kube-proxy": {spec.KubeProxy, "--config=" + proxyFile},
+		}[name]
+		return daemon(ctx, spec, ended, name, command[0], command[1:]...)
+	}
+	if err := start("containerd"); err != nil {
 		return err
 	}
 	if err := waitFor(ctx, time.Minute, func() bool { return exists(containerdSocket) }); err != nil {
@@ -123,13 +138,25 @@ func runNode() error {
 	if err := importImages(ctx, spec); err != nil {
 		return err
 	}
-	if err := daemon(ctx, spec, ended, "kubelet", spec.Kubelet, spec.kubeletFlags()...); err != nil {
+	if err := errors.Join(start("kubelet"), start("kube-proxy")); err != nil {
 		return err
 	}
-	if err := daemon(ctx, spec, ended, "kube-proxy", spec.KubeProxy, "--config="+proxyFile); err != nil {
-		return err
+	for d := range ended {
+		if !exists(filepath.Join(spec.Logs, restartFile)) {
+			return d.err
+		}
+		time.Sleep(restartDelay)
+		if err := start(d.name); err != nil {
+			return err
+		}
 	}
-	return <-ended
+	return nil
+}
+
+// daemonEnd is the end of a daemon.
+type daemonEnd struct {
+	name string
+	err  error
 }
 
 // enterNode makes the node's namespaces look like a machine of their own.
@@ -159,8 +186,8 @@ func enterNode(spec nodeSpec) error {
 
 // daemon starts a program that dies with this process, its output in the log
 // directory under name; its end is sent to ended.
-func daemon(ctx context.Context, spec nodeSpec, ended chan<- error, name, program string, args ...string) error {
-	log, err := os.Create(filepath.Join(spec.Logs, name+".log"))
+func daemon(ctx context.Context, spec nodeSpec, ended chan<- daemonEnd, name, program string, args ...string) error {
+	log, err := os.OpenFile(filepath.Join(spec.Logs, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -176,7 +203,7 @@ func daemon(ctx context.Context, spec nodeSpec, ended chan<- error, name, progra
 
 // runLocked starts cmd from a thread that stays until cmd ends, because the
 // kernel sends the death signal when the starting thread ends.
-func runLocked(cmd *exec.Cmd, name string, ended chan<- error) error {
+func runLocked(cmd *exec.Cmd, name string, ended chan<- daemonEnd) error {
 	result := make(chan error, 1)
 	go func() {
 		lockThread()
@@ -185,7 +212,7 @@ func runLocked(cmd *exec.Cmd, name string, ended chan<- error) error {
 		result <- err
 		if err == nil {
 			_ = cmd.Wait() // the state says more
-			ended <- fmt.Errorf("%s ended: %s", name, cmd.ProcessState)
+			ended <- daemonEnd{name, fmt.Errorf("%s ended: %s", name, cmd.ProcessState)}
 		}
 	}()
 	return <-result

@@ -155,10 +155,21 @@ func (f *Facts) batchEnded(p *corev1.Pod) Action {
 	if evicted(p) || p.DeletionTimestamp != nil || f.Job.Status.Pods != nil && !reported && !isOOMKilled(p) {
 		return f.nodeFailed("pod " + p.Name + " was removed: " + p.Status.Reason + " " + p.Status.Message)
 	}
+	if !reported && isContainerLost(p) {
+		return f.nodeFailed("node " + p.Spec.NodeName + " was started again")
+	}
 	if reported {
 		return f.OutcomeOfReport(r, terminatedState(p).FinishedAt.Time)
 	}
 	return Action{Kind: End, Outcome: outcomeOfContainer(p)}
+}
+
+// isContainerLost reports whether the node does not know how the pod's container ended,
+// because the node, or its container runtime with all containers, was started again meanwhile.
+func isContainerLost(p *corev1.Pod) bool {
+	t := terminatedState(p)
+	// The first is what containerd and CRI-O report, the second what the kubelet does.
+	return t != nil && (t.Reason == "Unknown" || t.Reason == "ContainerStatusUnknown")
 }
 
 // isOOMKilled reports whether the kernel killed the pod's container because it
