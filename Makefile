@@ -111,8 +111,8 @@ LOGINCLIENTS := openssh-client openssh-server openssh-sftp-server rsync sshfs lf
 test-login: build ## the login node: attackers, real clients, a local cluster (as root, else of oneself only)
 	$(GO) test -count=1 -v -timeout 30m $(LOGINPKGS)
 
-test-login-long: ## its long forms: 2,000 sessions, 1,000 terminals, 100,000 channels, 2,000 peers that never log in; the walk beside sshd
-	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 30m ./loginnode -run 'TestS15NothingIsLeft|TestIdleTerminals|TestS07ManyChannels|TestS06AnAttack|TestBesideSSHD'
+test-login-long: ## its long forms: 2,000 sessions, 1,000 log-ins at once, 1,000 terminals, 100,000 channels, 2,000 peers that never log in; the walk beside sshd
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 30m ./loginnode -run 'TestS15NothingIsLeft|TestManyLogins|TestIdleTerminals|TestS07ManyChannels|TestS06AnAttack|TestBesideSSHD'
 
 bench-real: build ## the table of the same page about real kubelets: 500 jobs beside 500 plain JobSets (root)
 	$(GO) run ./test/bench -suite=real
