@@ -77,6 +77,16 @@ func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
 	return nil
 }
 
+// requiresExcluded reports whether the job, or a component of it, requires a node that it
+// excludes. Slurm refuses that of a new job only.
+func requiresExcluded(b *v1alpha1.BatchJob) bool {
+	conflicts := func(pl *job.Placement) bool {
+		return slices.ContainsFunc(pl.NodeList, func(n string) bool { return slices.Contains(pl.Exclude, n) })
+	}
+	return conflicts(&b.Spec.Job.Placement) ||
+		slices.ContainsFunc(b.Spec.Components, func(c job.Job) bool { return conflicts(&c.Placement) })
+}
+
 // checkPartitions refuses a job that none of the partitions accepts; with
 // EnforcePartLimits=ALL, one that any of them does not accept.
 func (a *Admission) checkPartitions(

@@ -238,6 +238,9 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		j.Time.Limit = a.defaultLimit(j, user, parts[0])
 	}
 	if !caller.Trusted { // a task split off was checked with its array
+		if requiresExcluded(b) {
+			return refuse(refusal.InvalidNode)
+		}
 		if err := a.check(b, user, caller, parts, caller.Operator); err != nil {
 			return err
 		}

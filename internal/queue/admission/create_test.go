@@ -215,6 +215,9 @@ func TestRefusals(t *testing.T) {
 			b.Spec.Job.Placement.NodeList = []string{"n1"}
 			b.Spec.Components = []job.Job{*b.Spec.Job.DeepCopy()}
 		}, string(refusal.InvalidNode)},
+		"a required node that is excluded": {with(func(j *job.Job) {
+			j.Placement.NodeList, j.Placement.Exclude = []string{"n1", "n2"}, []string{"n1"}
+		}), string(refusal.InvalidNode)},
 		"nice": {with(func(j *job.Job) { j.Nice = -1 }), string(refusal.InvalidNice)},
 		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
 			string(refusal.NotSupported)},
