@@ -44,17 +44,21 @@ func Splice(client, backend Side, n *Flow) {
 		_ = client.Channel.CloseWrite()
 	})
 	unread := make(chan struct{})
+	var answering, unused sync.Mutex
 	run(&all, func() {
-		requests(client.telling(requestEOW, unread), backend.Channel)
+		requests(client.telling(requestEOW, unread), backend.Channel, &answering)
 		_ = backend.Channel.Close() // the client has closed
 	})
-	requests(backend, client.Channel)
+	requests(backend, client.Channel, &unused)
 	// Output of the backend is delivered before the end, unless the client does not read.
 	select {
 	case <-ended(&outputs):
 	case <-unread:
 	}
+	// A short command may have ended before the client has the backend's answer to its exec.
+	answering.Lock()
 	_ = client.Channel.Close()
+	answering.Unlock()
 	all.Wait()
 }
 
@@ -83,16 +87,19 @@ func ended(wg *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// requests relays the requests of one end until it closes.
-func requests(from Side, to ssh.Channel) {
+// requests relays the requests of one end until it closes. It holds answering while it
+// waits for the answer to a request and passes it on.
+func requests(from Side, to ssh.Channel, answering sync.Locker) {
 	for r := range from.Requests {
 		if from.Watch != nil {
 			from.Watch(r)
 		}
+		answering.Lock()
 		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
 		if r.WantReply {
 			_ = r.Reply(ok && err == nil, nil)
 		}
+		answering.Unlock()
 	}
 }
 
