@@ -120,7 +120,7 @@ func init() {
 		{"requeuehold", 7, 1, -1, plainly(status.OpRequeueHold)},
 		{"suspend", 2, 1, -1, plainly(status.OpSuspend)},
 		{"resume", 3, 1, -1, plainly(status.OpResume)},
-		{"token", 5, 0, 2, token},
+		{"token", 5, 0, -1, token},
 		{"top", 1, 1, 1, plainly(status.OpTop)},
 		{"notify", 1, 2, -1, notify},
 		{"write", 1, 1, 3, write},

@@ -2,11 +2,13 @@ package scontrol
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -26,29 +28,24 @@ func token(ctx context.Context, o *Options, args []string) error {
 			}
 			seconds = n
 		default:
-			return plain("Invalid parameter: %s", word)
+			return &slurmerr.Error{Code: 1, Before: []string{"Invalid option: `" + printable.Escape(word) + "`"}}
 		}
 	}
 	if seconds < status.MinTokenLife {
-		o.p.Warn(
-			"scontrol: warning: the token lives " + strconv.Itoa(
-				status.MinTokenLife,
-			) + " seconds, the least that is possible",
-		)
 		seconds = status.MinTokenLife
+		o.p.Warn(fmt.Sprintf("scontrol: warning: the token lives %d seconds, the least that is possible", seconds))
 	}
 	c, err := o.connect()
 	if err != nil {
 		return err
 	}
 	t, err := c.Token(ctx, user, seconds)
-	if kube.KindOf(err) == kube.Forbidden {
-		return &slurmerr.Error{
-			Code: 1,
-			Before: []string{"scontrol: error: slurm_fetch_token: error receiving response: " +
-				"Access/permission denied"},
-			Message: "Error fetching token",
-		}
+	switch kube.KindOf(err) {
+	case kube.Forbidden, kube.Invalid:
+		return &slurmerr.Error{Code: 1, Before: []string{
+			"scontrol: error: slurm_fetch_token: error with request: " + printable.Escape(err.Error()),
+			"Error fetching token",
+		}}
 	}
 	if err != nil {
 		return err

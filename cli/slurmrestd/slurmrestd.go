@@ -29,6 +29,7 @@ const (
 
 const (
 	defaultThreads = 20
+	maxThreads     = 1024
 	// drain is how long requests may take to end after a signal.
 	drain = 10 * time.Second
 )
@@ -73,15 +74,16 @@ func (o *Options) set(v *option.Values, words []string) error {
 	o.config, o.verbose, o.threads = v.Get("config"), v.Has("verbose"), defaultThreads
 	if v.Has("threads") {
 		n, err := strconv.Atoi(v.Get("threads"))
-		if err != nil || n < 1 || n > 1024 {
-			return slurmerr.Newf(slurmerr.Fatal, "Unable to parse thread count: %s", v.Get("threads"))
+		if err != nil || n < 2 || n > maxThreads {
+			return slurmerr.Newf(slurmerr.Fatal, "Request at least 2 threads for processing, and at most %d",
+				maxThreads)
 		}
 		o.threads = n
 	}
 	types := v.List("auth")
 	for _, t := range types {
 		if t != authLocal && t != authJWT && t != "local" && t != "jwt" {
-			return slurmerr.Newf(slurmerr.Fatal, "Unable to find plugin: %s", t)
+			return unknownPlugin("rest_auth/", t)
 		}
 	}
 	has := func(t string) bool {
@@ -90,7 +92,7 @@ func (o *Options) set(v *option.Values, words []string) error {
 	o.local, o.jwt = has("local"), has("jwt")
 	for _, name := range v.List("plugins") {
 		if !slices.Contains(rest.Plugins(), name) && !slices.Contains(rest.Plugins(), "openapi/"+name) {
-			return slurmerr.Newf(slurmerr.Fatal, "Unable to find plugin: %s", name)
+			return unknownPlugin("openapi/", name)
 		}
 		o.plugins = append(o.plugins, "openapi/"+strings.TrimPrefix(name, "openapi/"))
 	}
@@ -99,6 +101,12 @@ func (o *Options) set(v *option.Values, words []string) error {
 		o.addresses = strings.FieldsFunc(o.p.Env("SLURMRESTD_LISTEN"), func(r rune) bool { return r == ',' })
 	}
 	return nil
+}
+
+// unknownPlugin is the error about a plugin that does not exist. The prefix is that of all of
+// its kind, which callers may omit.
+func unknownPlugin(prefix, name string) error {
+	return slurmerr.Newf(slurmerr.Fatal, "Unable to find plugin: %s", prefix+strings.TrimPrefix(name, prefix))
 }
 
 // serve listens at the addresses, or serves standard input and output if there are none.

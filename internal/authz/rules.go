@@ -131,7 +131,7 @@ var rules = []Rule{
 		Note: "a coordinator: associations with its accounts; an operator: all but the level. Identity, uid, groups and keys are changed in the User object only"},
 	{Object: UserObject, Action: Level, Roles: administrator, Refusal: Denied, Note: "AdminLevel"},
 	{Object: Token, Action: Create, Roles: grants{Owner: Limited, Administrator: Allow, Process: Allow},
-		Refusal: Denied, Note: "scontrol token; a user's own: of at most the Cluster's maxTokenLifeSeconds"},
+		Refusal: InvalidUser, Note: "scontrol token; a user's own: of at most the Cluster's maxTokenLifeSeconds"},
 	{Object: QOS, Action: Read, Roles: known, Refusal: Denied},
 	{Object: QOS, Action: Update, Roles: operators, Refusal: Denied},
 

@@ -232,7 +232,7 @@ func (r *request) laterPartitions(name string, list []status.Partition) ([]byte,
 	return dump.Partitions(r.form(), list), nil
 }
 
-// partition returns a partition in the form of 22.05.
+// partition returns a partition as the REST API of Slurm 22.05 does.
 func partition(p *status.Partition, nodes map[string]*status.Node) format.Object {
 	cpus, memory, gpus := partitionSize(p, nodes)
 	tres := "cpu=" + strconv.FormatInt(cpus, 10) + ",mem=" + strconv.FormatInt(memory, 10) + "M,node=" +

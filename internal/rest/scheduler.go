@@ -12,7 +12,7 @@ func ping(r *request) ([]byte, error) {
 	if err != nil {
 		return nil, refusal(err, "slurm_load_ctl_conf", full)
 	}
-	host := cmp.Or(info.Host, info.Kind)
+	host := cmp.Or(info.Host, r.api.host())
 	return r.document("pings", []any{r.laterPing(format.Object{
 		{Name: "hostname", Value: host}, {Name: "ping", Value: "UP"}, {Name: "status", Value: 0},
 		{Name: "mode", Value: "primary"},

@@ -380,7 +380,8 @@ func (r *restServer) attacks(t *testing.T, job string) {
 		}
 		line := a.command(s.bin, "scontrol", "token", "username="+other)
 		out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "Access/permission denied") {
+		want := "scontrol: error: slurm_fetch_token: error with request: Invalid user id\nError fetching token\n"
+		if err == nil || string(out) != want {
 			t.Errorf("%s requests a token of %s: %v %s", a.name, other, err, out)
 		}
 	}

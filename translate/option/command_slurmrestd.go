@@ -1,7 +1,7 @@
 package option
 
 // Slurmrestd is the table of slurmrestd's options, in the order of its manual page.
-var Slurmrestd = &CommandOptions{Name: "slurmrestd", Options: []*Option{
+var Slurmrestd = &CommandOptions{Name: "slurmrestd", Args: "[[HOST]:PORT|unix:PATH]...", Options: []*Option{
 	{Name: "auth", Short: 'a', LetterOnly: true, Arg: RequiredArg, Meta: "TYPES", Env: "SLURMRESTD_AUTH_TYPES",
 		Help: "accepted types of authentication: rest_auth/local, rest_auth/jwt, or list (default both)"},
 	{Name: "config", Short: 'f', LetterOnly: true, Arg: RequiredArg, Meta: "FILE",

@@ -208,7 +208,11 @@ func (c *CommandOptions) check(occurrences []occurrence) error {
 func (c *CommandOptions) Refused(v *Values) error {
 	for _, o := range c.Options {
 		if o.Status == Refused && v.Has(o.Name) {
-			return slurmerr.Newf(slurmerr.Refused, "--%s is not possible here: %s", o.Name, o.Reason)
+			name := "--" + o.Name
+			if o.LetterOnly {
+				name = "-" + string(rune(o.Short))
+			}
+			return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: %s", name, o.Reason)
 		}
 	}
 	return nil

@@ -57,6 +57,10 @@ func (c *CommandOptions) writeHelpLine(b *strings.Builder, o *Option) {
 			left += fmt.Sprintf("-%c%s", o.Short, cmp.Or(c.Joint, ", "))
 		}
 	}
+	if o.LetterOnly {
+		fmt.Fprintf(b, "%-34s %s\n", fmt.Sprintf("  -%c", o.Short)+o.argument(" ")+c.Colon, o.help())
+		return
+	}
 	fmt.Fprintf(b, "%-34s %s\n", left+"--"+o.Name+o.argument("=")+c.Colon, o.help())
 }
 

@@ -37,7 +37,7 @@ func (a *API) token(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 	roles := a.Directory.RolesOn(c, in.User, "")
 	u := a.Directory.User(in.User)
 	if a.Directory.Refusal(roles, authz.Token, authz.Create) != "" {
-		response.Forbidden(w, r, refusal.AccessDenied)
+		response.Forbidden(w, r, refusal.InvalidUser)
 		return
 	}
 	if u == nil || u.Spec.Namespace == "" || a.Directory.Owner(u.Spec.Namespace) != u {

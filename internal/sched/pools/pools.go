@@ -84,7 +84,8 @@ func (p *Power) IsUsable() bool {
 	return !p.PowerDown
 }
 
-// lateBoot is how long a node that has taken longer than usual is expected to take still.
+// lateBoot is the remaining boot time that is assumed of a node that has already taken longer
+// than usual.
 const lateBoot = 5 * time.Second
 
 // powerOf returns the state of a node, whose object may be nil. n is what the pool's status

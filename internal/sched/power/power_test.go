@@ -269,7 +269,7 @@ func TestConflictsAreDecidedAgain(t *testing.T) {
 func TestProgramsGetAHostList(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/program"
-	script := "#!/bin/sh\n[ \"$1\" = 'c[1-2]' ] && [ $BERTH_NODE_POOL = cloud ] || { echo wrong: $1; exit 1; }\n"
+	script := "#!/bin/sh\n[ \"$1\" = 'c[1-2]' ] && [ $BERTH_NODE_POOL = cloud ] || { echo wrong: $1; head -c 1000000 /dev/zero | tr '\\0' x; exit 1; }\n"
 	exectest.Write(t, file, script)
 	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}}
 	pool.Spec.Program = &v1alpha1.NodeProgram{Resume: file, Suspend: file}
@@ -277,7 +277,7 @@ func TestProgramsGetAHostList(t *testing.T) {
 		t.Error(err)
 	}
 	if err := (programs{}).Suspend(t.Context(), pool, []string{"c1"}); err == nil ||
-		!strings.Contains(err.Error(), "wrong: c1") {
+		!strings.Contains(err.Error(), "wrong: c1") || len(err.Error()) > 2*maxOutput {
 		t.Errorf("the error is %v", err)
 	}
 	if err := (programs{}).Failed(t.Context(), pool, []string{"c1"}); err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/pools"
@@ -68,11 +67,18 @@ func runProgram(ctx context.Context, pool *v1alpha1.NodePool, path string, nodes
 		"PATH=" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "HOME=" + cmp.Or(os.Getenv("HOME"), "/"),
 		"BERTH_NODE_POOL=" + pool.Name,
 	}
-	var out bytes.Buffer
+	var out beginning
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		text := strings.TrimSpace(string(out.Bytes()[:min(out.Len(), maxOutput)]))
-		return fmt.Errorf("%s %s: %w: %s", path, cmd.Args[1], err, text)
+		return fmt.Errorf("%s %s: %w: %s", path, cmd.Args[1], err, bytes.TrimSpace(out))
 	}
 	return nil
+}
+
+// beginning is a Writer that keeps the first maxOutput bytes.
+type beginning []byte
+
+func (b *beginning) Write(p []byte) (int, error) {
+	*b = append(*b, p[:min(len(p), maxOutput-len(*b))]...)
+	return len(p), nil
 }
