@@ -82,9 +82,10 @@ func TestInstall(t *testing.T) {
 	if !strings.Contains(hook, "/mutate/batchjobs/") {
 		t.Errorf("the webhook's path has no secret part: %s", hook)
 	}
-	if metrics := s.get("/metrics"); !strings.Contains(metrics, "berth_leading 1") || !strings.Contains(metrics, `berth_jobs{partition="main",state="PENDING"} 1`) {
-		t.Errorf("metrics:\n%s", metrics)
-	}
+	eventually.Holds(t, "metrics of the leader and of the job", func() bool {
+		metrics := s.get("/metrics")
+		return strings.Contains(metrics, "berth_leading 1") && strings.Contains(metrics, `berth_jobs{partition="main",state="PENDING"} 1`)
+	})
 
 	// Changes by an administrator stay; changes of the values are applied.
 	p.must(http.MethodPatch, "/apis/berth.hpc/v1alpha1/users/alice", `{"spec":{"adminLevel":"Operator"}}`)
