@@ -8,8 +8,8 @@ import (
 )
 
 // awaitNodes returns the action for a placed job whose nodes are not all there: it waits for
-// those that boot, and is over if one does not come or was lost. ok is false if all nodes are
-// there; then ready is since when at least one of them runs.
+// those that boot, and is over if one does not come, was lost or was set down. ok is false if
+// all nodes are there; then ready is since when at least one of them runs.
 func (f *Facts) awaitNodes() (a Action, ready time.Time, ok bool) {
 	waits := false
 	for i := range f.Job.Status.Allocation.Nodes {
@@ -25,6 +25,8 @@ func (f *Facts) awaitNodes() (a Action, ready time.Time, ok bool) {
 			waits = true
 		case f.Lost(n):
 			return returnToQueue("node " + n + " was lost"), ready, true
+		case f.Down != nil && f.Down(n): // its agent may never report
+			return returnToQueue("node " + n + " was set down"), ready, true
 		}
 		ready = latest(ready, b.Ready)
 	}

@@ -14,6 +14,7 @@ func TestJobAwaitsItsNodes(t *testing.T) {
 	timeout := time.Minute
 	for name, c := range map[string]struct {
 		boot   map[string]Boot
+		down   string        // a node
 		after  time.Duration // since it was placed
 		change func(*v1alpha1.BatchJob)
 		want   Kind
@@ -29,6 +30,7 @@ func TestJobAwaitsItsNodes(t *testing.T) {
 			final: v1alpha1.StatePending, why: "node n2 did not boot: late"},
 		"of a job that must not be requeued": {boot: map[string]Boot{"n2": {Failed: "late"}}, change: noRequeue,
 			want: End, final: v1alpha1.StateBootFail, why: "node n2 did not boot: late"},
+		"a node was set down": {down: "n2", want: End, final: v1alpha1.StatePending, why: "node n2 was set down"},
 		"it is cancelled": {boot: map[string]Boot{"n2": {Waiting: true}}, change: cancelled, want: End,
 			final: v1alpha1.StateCancelled},
 	} {
@@ -41,6 +43,7 @@ func TestJobAwaitsItsNodes(t *testing.T) {
 			f := Facts{
 				Job: b, Now: t0.Add(c.after), Rules: Rules{StartTimeout: timeout, PullTimeout: timeout, Requeue: true},
 				Boot: func(n string) Boot { return c.boot[n] },
+				Down: func(n string) bool { return n == c.down },
 				Lost: func(n string) bool { return c.boot[n].Waiting || c.boot[n].Failed != "" },
 			}
 			a := Next(f)
