@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // testDNS queries the cluster's DNS from inside a job. The job knows its hosts by their
@@ -118,6 +121,52 @@ func testDrain(t *testing.T, ctx context.Context, s *Site) {
 	}
 	as("scontrol", "update", "nodename=n2", "state=resume")
 	waitForState(t, ctx, s, late, "COMPLETED")
+}
+
+// testEviction evicts the pod of a job from a cordoned node, as kubectl drain does: the
+// eviction is refused until the job has ended, and no other job starts there.
+func testEviction(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-w", "n2", "-N1", "-o", "evicted.out", "--wrap", "echo started; until [ -e evicted ]; do sleep 0.1; done; echo done")
+	waitForOutput(t, ctx, "evicted.out", "started\n")
+	setUnschedulable(t, ctx, s, "n2", true)
+	defer setUnschedulable(t, ctx, s, "n2", false)
+	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "berth.hpc/job-id=" + id})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("%d pods, %v", len(pods.Items), err)
+	}
+	evict := func() error {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: pods.Items[0].Name}
+		return s.Client.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: meta})
+	}
+	// Until the budget has counted the pod, the API server refuses as well.
+	if err := evict(); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "disruption budget") {
+		t.Errorf("the eviction: %v", err)
+	}
+	elsewhere := submit(t, ctx, s, "-N1", "-o", "elsewhere.out", "--wrap", "hostname")
+	waitForState(t, ctx, s, elsewhere, "COMPLETED")
+	if out := output(t, "elsewhere.out"); out == "n2\n" {
+		t.Error("a job started on the cordoned node")
+	}
+	writeHome(t, "evicted", "")
+	waitForState(t, ctx, s, id, "COMPLETED")
+	if out := output(t, "evicted.out"); out != "started\ndone\n" {
+		t.Errorf("the job wrote %q", out)
+	}
+	if err := waitFor(ctx, time.Minute, func() bool {
+		err := evict()
+		return err == nil || apierrors.IsNotFound(err)
+	}); err != nil {
+		t.Errorf("the pod of the job that has ended cannot be evicted: %v", err)
+	}
+}
+
+// setUnschedulable cordons a node, or ends that.
+func setUnschedulable(t *testing.T, ctx context.Context, s *Site, node string, v bool) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, v)
+	if _, err := s.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // testDeadKubelet kills the kubelet of a job's node: the job is requeued and runs on the other

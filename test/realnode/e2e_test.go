@@ -69,6 +69,7 @@ var cases = []struct {
 	{"overhead", true, testOverhead},
 	{"bench", true, testBench}, // after overhead: in make bench-real only
 	{"drain", true, testDrain},
+	{"eviction", false, testEviction},
 	{"scheduler killed", true, testRestart},
 	{"daemons killed", false, testDaemonsKilled},
 	{"node lost", false, testLostNode},        // the last that needs three

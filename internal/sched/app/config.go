@@ -83,13 +83,9 @@ type Config struct {
 	AgentImage string
 
 	// Namespaces enables the creation of each User's namespace, ServiceAccount and
-	// bindings; NamespaceLabels are the labels of the created namespaces.
-	Namespaces      bool
-	NamespaceLabels map[string]string
-
-	// Egress limits where pods in users' namespaces may connect to. Nil: no
-	// limit. It needs Namespaces.
-	Egress *namespaces.Egress
+	// bindings, with the settings UserNamespaces.
+	Namespaces     bool
+	UserNamespaces namespaces.Settings
 
 	// LeaderURL is where a process with the API role alone connects to the leader. "":
 	// the address in the webhook configurations.

@@ -65,15 +65,16 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	if err := c.setRoles(values.Role); err != nil {
 		return c, err
 	}
+	c.UserNamespaces.ProtectJobs = values.ProtectJobs
 	if values.Labels != "" {
 		var err error
-		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(values.Labels); err != nil {
+		if c.UserNamespaces.Labels, err = apilabels.ConvertSelectorToLabelsMap(values.Labels); err != nil {
 			return c, fmt.Errorf("--user-namespace-labels: %w", err)
 		}
 	}
 	if values.Egress != "" {
 		var err error
-		if c.Egress, err = namespaces.ReadEgress(values.Egress); err != nil {
+		if c.UserNamespaces.Egress, err = namespaces.ReadEgress(values.Egress); err != nil {
 			return c, fmt.Errorf("--egress-policy: %w", err)
 		}
 	}

@@ -84,7 +84,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	cluster.Jobs.Subscribe(post.Changed)
 	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
-		namespaceController = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Egress, cfg.Log)
+		namespaceController = namespaces.New(cluster, cfg.UserNamespaces, cfg.Log)
 	}
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err

@@ -24,7 +24,7 @@ type Flags struct {
 	HealthAddress, JobSetAddress     string
 	Pod, Objects, AgentImage, Labels string
 	Egress                           string // file
-	Namespaces, Verbose              bool
+	Namespaces, ProtectJobs, Verbose bool
 }
 
 // Set returns a flag set that sets f. It returns errors and does not print them.
@@ -68,6 +68,8 @@ func (f *Flags) Set() *flag.FlagSet {
 	s.StringVar(&f.Labels, "user-namespace-labels", "", "`labels` of those namespaces: key=value,...")
 	s.StringVar(&f.Egress, "egress-policy", "",
 		"`file` with the destinations that pods of users may connect to; empty: no limit")
+	s.BoolVar(&f.ProtectJobs, "protect-jobs", false,
+		"refuse evictions of jobs' pods, so that kubectl drain waits for jobs; needs --user-namespaces")
 	s.BoolVar(&f.Verbose, "verbose", false, "log every decision")
 	return s
 }

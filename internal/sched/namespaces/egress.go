@@ -110,7 +110,7 @@ func addressPeers(addresses []string) []networkingv1.NetworkPolicyPeer {
 // so that the policies have to be applied again. Without an Egress it deletes what an
 // earlier process applied.
 func (c *Controller) prepareEgress(ctx context.Context) (changed bool, err error) {
-	if c.egress == nil {
+	if c.settings.Egress == nil {
 		return false, c.removeEgress(ctx)
 	}
 	rules, err := apiServerRules(ctx, c.cluster.Client)
@@ -127,10 +127,10 @@ func (c *Controller) prepareEgress(ctx context.Context) (changed bool, err error
 // limitEgress applies the policy of a user's namespace. While the API server's
 // addresses are unknown, nothing changes.
 func (c *Controller) limitEgress(ctx context.Context, u *v1alpha1.User) error {
-	if c.egress == nil || c.apiServer == nil {
+	if c.settings.Egress == nil || c.apiServer == nil {
 		return nil
 	}
-	return c.applyPolicy(ctx, u.Spec.Namespace, c.egress.Users)
+	return c.applyPolicy(ctx, u.Spec.Namespace, c.settings.Egress.Users)
 }
 
 // applyPolicy creates or updates the NetworkPolicy of one namespace.
@@ -165,14 +165,14 @@ func withProtocols(rules []networkingv1.NetworkPolicyEgressRule) []networkingv1.
 
 // limitOtherNamespaces applies the policies of namespaces that belong to no user.
 func (c *Controller) limitOtherNamespaces(ctx context.Context) error {
-	if c.egress == nil || c.apiServer == nil {
+	if c.settings.Egress == nil || c.apiServer == nil {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.egress.Namespaces)) {
+	for _, name := range slices.Sorted(maps.Keys(c.settings.Egress.Namespaces)) {
 		if _, exists := c.cluster.Namespaces.Get(name); !exists {
 			continue
 		}
-		if err := c.applyPolicy(ctx, name, c.egress.Namespaces[name]); err != nil {
+		if err := c.applyPolicy(ctx, name, c.settings.Egress.Namespaces[name]); err != nil {
 			return err
 		}
 	}

@@ -123,7 +123,7 @@ func TestEgressPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Controller{cluster: cluster, egress: egress}
+	m := &Controller{cluster: cluster, settings: Settings{Egress: egress}}
 	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: v1alpha1.UserSpec{Namespace: "user-alice"}}
 	apply := func(wantChanged bool) string {
 		t.Helper()
@@ -156,7 +156,7 @@ func TestEgressPolicies(t *testing.T) {
 	if got := apply(true); got != want("192.0.2.2") {
 		t.Errorf("the policy is %s\nwant %s", got, want("192.0.2.2"))
 	}
-	m.egress = nil
+	m.settings.Egress = nil
 	if _, err := m.prepareEgress(t.Context()); err != nil || len(s.policies) != 0 {
 		t.Errorf("%d policies are left, %v", len(s.policies), err)
 	}

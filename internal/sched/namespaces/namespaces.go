@@ -1,8 +1,8 @@
 // Package namespaces creates for every User the namespace of its jobs: the
 // Namespace itself, the ServiceAccount of the jobs, and the bindings by which
 // the user may submit jobs and both may query the queue. It creates what is missing
-// and deletes none of these. It can also limit where pods connect to, by a NetworkPolicy
-// in each of these namespaces.
+// and deletes none of these. In each of these namespaces it can also limit where pods connect
+// to, by a NetworkPolicy, and let evictions wait for jobs, by a PodDisruptionBudget.
 package namespaces
 
 import (
@@ -45,24 +45,33 @@ const (
 // name them.
 const addressInterval = time.Minute
 
+// Settings are those of the namespaces.
+type Settings struct {
+	// Labels are set on namespaces when they are created.
+	Labels map[string]string
+	// Egress limits where pods connect to; nil: no limit.
+	Egress *Egress
+	// ProtectJobs: the eviction of a job's pod is refused, so that kubectl drain waits
+	// until the job has ended.
+	ProtectJobs bool
+}
+
 // Controller creates the namespaces of users.
 type Controller struct {
-	cluster *control.Cluster
-	labels  map[string]string
-	egress  *Egress // nil: where pods connect to is not limited
-	log     *slog.Logger
-	wake    chan struct{}
-	logged  map[string]string // the last error that was logged about a user
+	cluster  *control.Cluster
+	settings Settings
+	log      *slog.Logger
+	wake     chan struct{}
+	logged   map[string]string // the last error that was logged about a user
 
 	apiServer []networkingv1.NetworkPolicyEgressRule // the API server's addresses
 }
 
 // New returns a Controller. It subscribes to the stores of c, which must not be filled
-// yet. labels are set on the namespaces that it creates. egress, if not nil, limits
-// where their pods connect to.
-func New(c *control.Cluster, labels map[string]string, egress *Egress, log *slog.Logger) *Controller {
+// yet.
+func New(c *control.Cluster, s Settings, log *slog.Logger) *Controller {
 	out := &Controller{
-		cluster: c, labels: labels, egress: egress, log: log,
+		cluster: c, settings: s, log: log,
 		wake: make(chan struct{}, 1), logged: map[string]string{},
 	}
 	wake := func() {
@@ -115,7 +124,7 @@ func (c *Controller) Run(ctx context.Context) {
 
 // interval returns how long Run waits if nothing happens and nothing failed.
 func (c *Controller) interval() time.Duration {
-	if c.egress != nil {
+	if c.settings.Egress != nil {
 		return addressInterval
 	}
 	return resyncInterval
@@ -126,6 +135,10 @@ func (c *Controller) reconcileAll(ctx context.Context) (done bool) {
 	done = true
 	if err := c.limitOtherNamespaces(ctx); err != nil && ctx.Err() == nil {
 		c.log.Warn("network policies were not applied", "error", err)
+		done = false
+	}
+	if err := c.unprotectJobs(ctx); err != nil && ctx.Err() == nil {
+		c.log.Warn("PodDisruptionBudgets of jobs were not deleted", "error", err)
 		done = false
 	}
 	for _, u := range c.cluster.Users.List() {
@@ -150,7 +163,7 @@ func (c *Controller) reconcile(ctx context.Context, u *v1alpha1.User) error {
 		return err
 	}
 	for _, step := range []func(context.Context, *v1alpha1.User) error{
-		c.createServiceAccount, c.bindUserRole, c.bindQueueRole, c.limitEgress,
+		c.createServiceAccount, c.bindUserRole, c.bindQueueRole, c.limitEgress, c.protectJobs,
 	} {
 		if err := step(ctx, u); err != nil {
 			return err
@@ -166,7 +179,7 @@ func (c *Controller) createNamespace(ctx context.Context, u *v1alpha1.User) erro
 	err := c.cluster.Client.Get(ctx, client.ObjectKey{Name: u.Spec.Namespace}, n)
 	if apierrors.IsNotFound(err) {
 		n = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: u.Spec.Namespace, Labels: map[string]string{}}}
-		for k, v := range c.labels {
+		for k, v := range c.settings.Labels {
 			n.Labels[k] = v
 		}
 		n.Labels[wire.LabelNamespace] = u.Name

@@ -34,7 +34,7 @@ func newController(hooks interceptor.Funcs, objects ...client.Object) (*Controll
 		}),
 	}
 	var log bytes.Buffer
-	return New(c, map[string]string{"level": "restricted"}, nil, slog.New(slog.NewTextHandler(&log, nil))), &log
+	return New(c, Settings{Labels: map[string]string{"level": "restricted"}}, slog.New(slog.NewTextHandler(&log, nil))), &log
 }
 
 // user returns a User with a namespace of its own.
