@@ -254,8 +254,9 @@ type PastAttempt struct {
 	Restarts  int32            `json:"restarts,omitempty"` // before the requeue
 	State     string           `json:"state"`              // REQUEUED, NODE_FAIL, PREEMPTED
 	Reason    string           `json:"reason,omitempty"`
-	Queued    metav1.MicroTime `json:"queued,omitzero"` // when it was requeued before; zero: never
-	Start     metav1.MicroTime `json:"start,omitzero"`  // zero: it never started
+	Message   string           `json:"message,omitempty"` // why the job was requeued, if it was not requested
+	Queued    metav1.MicroTime `json:"queued,omitzero"`   // when it was requeued before; zero: never
+	Start     metav1.MicroTime `json:"start,omitzero"`    // zero: it never started
 	End       metav1.MicroTime `json:"end"`
 	TimeLimit int32            `json:"timeLimit,omitempty"`
 	Partition string           `json:"partition,omitempty"`

@@ -61,7 +61,7 @@ func lastOf[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.PastAttempt {
 	p := v1alpha1.PastAttempt{
 		Attempt: before.Attempt, Restarts: before.Restarts, State: status.StateRequeued, Reason: before.Reason,
-		End: at, TimeLimit: before.TimeLimit, Partition: before.Partition,
+		Message: before.Message, End: at, TimeLimit: before.TimeLimit, Partition: before.Partition,
 		ExitCode: before.ExitCode, Derived: before.Derived, History: before.History,
 	}
 	switch {

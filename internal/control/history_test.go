@@ -81,7 +81,8 @@ func TestStatusKeepsTheAttemptsWhoseStartFailed(t *testing.T) {
 		t.Fatalf("%d past attempts, want 1", len(s.Past))
 	}
 	p := s.Past[0]
-	if p.State != v1alpha1.StateNodeFail || p.NodeList != "n1" || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
+	if p.State != v1alpha1.StateNodeFail || p.NodeList != "n1" || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 ||
+		p.Message != "node n1 was lost" {
 		t.Errorf("%+v", p)
 	}
 }

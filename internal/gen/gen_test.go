@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/cli"
 	"github.com/berth-hpc/berth/cli/doctor"
+	"github.com/berth-hpc/berth/cli/events"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
@@ -37,6 +38,7 @@ func files(t *testing.T) map[string]string {
 			sim.Commands,
 			importer.Commands,
 			doctor.Commands,
+			events.Commands,
 		),
 		servers()...)
 	if err != nil {

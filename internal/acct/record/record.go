@@ -230,7 +230,7 @@ func ofPastRun(r status.Record, p *v1alpha1.PastAttempt, bill int64) status.Reco
 		r.Derived, r.DerivedSignal = p.Derived.Status, p.Derived.Signal
 	}
 	r.Suspended = suspendedSeconds(p.History, r.End)
-	r.History = stateChanges(p.History)
+	r.History, r.SystemComment = stateChanges(p.History), p.Message
 	return r
 }
 
