@@ -247,6 +247,14 @@ func (c *Coordinator) reserveMemory(g *allocation, i int32, s *step.Shape, cpus 
 	c.memory[i] += need
 }
 
+// end reports the end of a step and releases its resources, in this order: Wait returns when
+// the last step is released, and then the job's last report is made.
+func (c *Coordinator) end(g *allocation, rec *record) {
+	rec.close()
+	c.publish(rec)
+	c.release(g)
+}
+
 // release releases the resources of a step.
 func (c *Coordinator) release(g *allocation) {
 	c.mu.Lock()

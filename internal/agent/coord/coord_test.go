@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/step/placement"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 func job() *Job {
@@ -248,5 +249,27 @@ func TestOvercommittedCPUs(t *testing.T) {
 		if err != nil || len(g.nodes) != 1 || g.nodes[0].CPUs != 4 {
 			t.Errorf("4 tasks with %d CPUs each: %+v, %v", each, g, err)
 		}
+	}
+}
+
+// TestEndIsReportedBeforeRelease: Wait returns when the last step is released, and the agent
+// then makes the job's last report, which must contain the end of every step.
+func TestEndIsReportedBeforeRelease(t *testing.T) {
+	c := New(nil, job(), nil)
+	req := &step.Request{Shape: step.Shape{Tasks: 1}, Command: step.Command{Args: []string{"true"}}}
+	g, _, err := c.allocate(&session{}, req)
+	if err != nil || g == nil {
+		t.Fatal(err)
+	}
+	reports := 0
+	c.OnChange(func(r wire.StepRecord) {
+		reports++
+		if r.End == 0 || len(c.running()) != 1 {
+			t.Errorf("the record %+v was reported with %d steps left, want 1", r, len(c.running()))
+		}
+	})
+	c.end(g, c.newRecord(g, req))
+	if reports != 1 || len(c.running()) != 0 {
+		t.Errorf("%d reports, and %d steps are left", reports, len(c.running()))
 	}
 }

@@ -159,10 +159,9 @@ func (s *session) waitForAllocation(ctx context.Context, req *step.Request) (*al
 
 // run starts a step and returns when it has ended.
 func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
-	release := sync.OnceFunc(func() { s.c.release(g) })
-	defer release()
 	created := s.c.describe(g)
 	if req.Part && !s.waitForJoin(ctx, g, created) {
+		s.c.release(g)
 		return
 	}
 	l := s.c.launch(g, req)
@@ -170,11 +169,9 @@ func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
 		s.part.adapt(l)
 	}
 	rec := s.c.newRecord(g, req)
-	defer func() {
-		rec.close()
-		s.c.publish(rec)
-		s.observers.close()
-	}()
+	defer s.observers.close()
+	end := sync.OnceFunc(func() { s.c.end(g, rec) })
+	defer end()
 	s.observers.open(created)
 	s.mu.Lock() // the reader must not deliver a frame before the tree exists
 	if s.part == nil && s.conn.SendJSON(step.FrameCreated, created) != nil {
@@ -201,7 +198,7 @@ func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
 	stop := context.AfterFunc(ctx, s.abort)
 	defer stop()
 	s.tree.Wait()
-	release() // before the client is notified, because its next step needs the CPUs
+	end() // before the client is notified, because its next step needs the CPUs
 	s.waitForNotice()
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
 }
