@@ -36,7 +36,7 @@ func TestChaos(t *testing.T) {
 		}
 	}
 	o := &options{bin: bin, seed: seed, duration: 40 * time.Second, pause: 5 * time.Second, nodes: 3, users: 2,
-		think: 500 * time.Millisecond, standby: true, etcd: -1}
+		think: 500 * time.Millisecond, standby: true, etcd: -1, alter: -1}
 	plan, err := o.faults()
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type options struct {
 	seed                    uint64
 	duration, pause, think  time.Duration
 	lease                   time.Duration
+	alter                   float64
 	nodes, users, etcd      int
 	postgres, standby       bool
 	reader, keep, shrink    bool
@@ -44,6 +45,8 @@ func main() {
 	flag.DurationVar(&o.duration, "duration", 30*time.Minute, "how long the load lasts")
 	flag.StringVar(&o.kinds, "faults", "", "`kinds` of faults with commas; none: no faults (default: all)")
 	flag.DurationVar(&o.pause, "pause", 6*time.Second, "mean time between two faults")
+	flag.Float64Var(&o.alter, "alter", -1,
+		"`share` of all answers of the API server that are altered throughout (default: by the seed)")
 	flag.StringVar(&o.plan, "plan", "", "inject these `faults` (TIME:KIND:SEED,...) instead of those of the seed")
 	flag.BoolVar(&o.shrink, "shrink", false, "if promises are broken, repeat with fewer faults to find those that matter")
 	flag.DurationVar(&o.think, "think", 500*time.Millisecond, "mean time between two commands of one terminal")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -71,6 +72,20 @@ func (o *options) etcdMembers() int {
 	return 0
 }
 
+// alteredShare is the share of the answers that are altered throughout, in half of the seeds.
+const alteredShare = 0.05
+
+// altered returns the share of altered answers: that of the flag, or by the seed.
+func (o *options) altered() float64 {
+	switch {
+	case o.alter >= 0:
+		return o.alter
+	case o.seed/2%2 == 0:
+		return alteredShare
+	}
+	return 0
+}
+
 // observe runs load and faults on a cluster that is up, and collects the history.
 func (o *options) observe(ctx context.Context, c *cluster.Cluster, l *load.Load, plan []faults.Fault,
 	log io.Writer) (*history.History, error) {
@@ -84,6 +99,7 @@ func (o *options) observe(ctx context.Context, c *cluster.Cluster, l *load.Load,
 	loading, stopLoad := context.WithTimeout(ctx, o.duration)
 	defer stopLoad()
 	var injected []history.Fault
+	stopAltering := faults.Alter(c, o.seed, o.altered())
 	var failure error
 	var wg sync.WaitGroup
 	wg.Go(func() { l.Run(loading, o.seed) })
@@ -95,9 +111,10 @@ func (o *options) observe(ctx context.Context, c *cluster.Cluster, l *load.Load,
 		})
 	})
 	wg.Wait()
+	stopAltering()
 	queue := drain(ctx, c, l)
 	h := l.History()
-	h.Faults, h.Queue = injected, queue
+	h.Faults, h.Queue, h.Injected = injected, queue, c.Injected()
 	h.Nodes, h.Licenses = c.Shape(), map[string]int64{cluster.License: cluster.Licenses}
 	if failure != nil {
 		h.Left = append(h.Left, "the cluster was not whole again: "+failure.Error())
@@ -239,6 +256,7 @@ func report(out io.Writer, h *history.History) error {
 	}
 	fmt.Fprintln(out, "states:", states)
 	recoveries(out, h)
+	counts(out, h)
 	broken := history.Check(h)
 	for _, v := range broken {
 		fmt.Fprintf(out, "BROKEN: %s: %s\n", v.Promise, v.Text)
@@ -284,6 +302,22 @@ func recoveries(out io.Writer, h *history.History) {
 				k.Name, len(whole), summary(whole), summary(placed), summary(started))
 		}
 	}
+}
+
+// counts writes how many faults of each class and kind were injected.
+func counts(out io.Writer, h *history.History) {
+	all := 0
+	for _, class := range slices.Sorted(maps.Keys(h.Injected)) {
+		kinds, sum := h.Injected[class], 0
+		texts := make([]string, 0, len(kinds))
+		for _, k := range slices.Sorted(maps.Keys(kinds)) {
+			texts = append(texts, fmt.Sprintf("%s %d", k, kinds[k]))
+			sum += kinds[k]
+		}
+		fmt.Fprintf(out, "%d %s: %s\n", sum, class, strings.Join(texts, "; "))
+		all += sum
+	}
+	fmt.Fprintln(out, all, "faults were injected")
 }
 
 // summary formats the median and the maximum.

@@ -78,6 +78,7 @@ type Cluster struct {
 	state string
 	image string // of the disk
 	front *switchboard
+	tally tally
 	undo  []func()
 }
 
@@ -100,7 +101,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return c, err
 	}
 	if o.Postgres {
-		if c.Database, err = startPostgres(o.Dir); err != nil {
+		if c.Database, err = startPostgres(o.Dir, &c.tally); err != nil {
 			return c, err
 		}
 		c.undo = append(c.undo, c.Database.stop)
@@ -165,7 +166,7 @@ func (c *Cluster) proxyUsers() error {
 			continue
 		}
 		file := filepath.Join(c.Dir, u.Name+".kubeconfig")
-		p, err := newProxy(filepath.Join(u.Home, ".local/state/berth/user.kubeconfig"), file)
+		p, err := newProxy(filepath.Join(u.Home, ".local/state/berth/user.kubeconfig"), file, "users", &c.tally)
 		if err != nil {
 			return err
 		}
@@ -243,7 +244,7 @@ func (c *Cluster) startSchedulers() error {
 		name, value, _ := strings.Cut(f, "=")
 		flags[name] = value
 	}
-	p, err := newProxy(flags["--kubeconfig"], filepath.Join(c.Dir, "proxied.kubeconfig"))
+	p, err := newProxy(flags["--kubeconfig"], filepath.Join(c.Dir, "proxied.kubeconfig"), "scheduler", &c.tally)
 	if err != nil {
 		return err
 	}
@@ -309,7 +310,10 @@ func (c *Cluster) newProcess(name string, flags map[string]string, role string) 
 		args = append(args, k+"="+v)
 	}
 	p := &Process{Name: name, Address: address, path: filepath.Join(c.Bin, "scheduler"), args: args,
-		log: filepath.Join(c.Dir, name+".log")}
+		log: filepath.Join(c.Dir, name+".log"), kind: "scheduler", tally: &c.tally}
+	if role == "api" {
+		p.kind = name
+	}
 	c.undo = append(c.undo, p.Stop)
 	return p, p.run()
 }

@@ -104,7 +104,7 @@ func (c *Cluster) startEtcd() error {
 	}
 	for _, name := range names {
 		p := &Process{Name: name, path: self, args: []string{etcdMember, dir, name, strings.Join(names, ",")},
-			log: filepath.Join(c.Dir, name+".log")}
+			log: filepath.Join(c.Dir, name+".log"), kind: "member of etcd", tally: &c.tally}
 		c.undo = append(c.undo, p.Stop)
 		if err := p.run(); err != nil {
 			return err

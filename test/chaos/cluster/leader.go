@@ -146,6 +146,7 @@ func (s *switchboard) remove(c net.Conn) {
 // CutAgents closes the connections of all agents to the leader, and new ones for that long.
 // It returns how many there were.
 func (c *Cluster) CutAgents(d time.Duration) int {
+	c.Count(Cut, "between agents and the leader")
 	s := c.front
 	s.mu.Lock()
 	s.cut = true

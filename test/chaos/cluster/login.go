@@ -73,6 +73,7 @@ func (c *Cluster) KillLogin(ctx context.Context) error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
+	c.Count(Killed, "login node")
 	port, err := c.loginPort()
 	if err != nil {
 		return err

@@ -303,5 +303,9 @@ func digest(text string, bytes int) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// KillPID kills one process.
-func KillPID(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }
+// KillAgent kills an agent, which may have ended.
+func (c *Cluster) KillAgent(pid int) {
+	if syscall.Kill(pid, syscall.SIGKILL) == nil {
+		c.Count(Killed, "agent")
+	}
+}

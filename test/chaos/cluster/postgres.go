@@ -18,6 +18,7 @@ import (
 type Postgres struct {
 	Address string // its URL
 
+	tally    *tally
 	bin, dir string
 	as       *syscall.SysProcAttr
 	cmd      *exec.Cmd
@@ -40,8 +41,8 @@ func postgresDir() string {
 }
 
 // startPostgres makes a database and starts its server, which refuses to run as root.
-func startPostgres(dir string) (*Postgres, error) {
-	p := &Postgres{bin: postgresDir(), dir: filepath.Join(dir, "pg"), as: &syscall.SysProcAttr{}}
+func startPostgres(dir string, t *tally) (*Postgres, error) {
+	p := &Postgres{tally: t, bin: postgresDir(), dir: filepath.Join(dir, "pg"), as: &syscall.SysProcAttr{}}
 	if p.bin == "" {
 		return nil, errors.New("PostgreSQL is not installed")
 	}
@@ -96,7 +97,10 @@ func (p *Postgres) Start() error {
 }
 
 // Kill kills the server; its children notice and end.
-func (p *Postgres) Kill() error { return p.cmd.Process.Signal(syscall.SIGKILL) }
+func (p *Postgres) Kill() error {
+	p.tally.add(Killed, "PostgreSQL")
+	return p.cmd.Process.Signal(syscall.SIGKILL)
+}
 
 func (p *Postgres) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGQUIT) // immediate shutdown, with the children

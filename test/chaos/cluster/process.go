@@ -21,6 +21,8 @@ type Process struct {
 
 	path, log string
 	args      []string
+	kind      string // in the counts of faults
+	tally     *tally
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
@@ -105,8 +107,16 @@ func (p *Process) identity() string {
 	return fmt.Sprintf("-%d-", p.cmd.Process.Pid)
 }
 
-// Signal sends a signal to the process.
-func (p *Process) Signal(s syscall.Signal) error {
+// Pause stops the process until Continue.
+func (p *Process) Pause() error {
+	p.tally.add(Stopped, p.kind)
+	return p.signal(syscall.SIGSTOP)
+}
+
+// Continue lets the process run on after Pause.
+func (p *Process) Continue() error { return p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cmd.Process.Signal(s)
@@ -118,7 +128,7 @@ func (p *Process) Replace(bin string) error {
 	p.mu.Lock()
 	p.path = filepath.Join(bin, filepath.Base(p.path))
 	p.mu.Unlock()
-	return p.Signal(syscall.SIGTERM)
+	return p.signal(syscall.SIGTERM)
 }
 
 // Bin returns the directory of the process's program.
@@ -133,7 +143,8 @@ func (p *Process) Kill(away time.Duration) error {
 	p.mu.Lock()
 	p.held = time.Now().Add(away)
 	p.mu.Unlock()
-	return p.Signal(syscall.SIGKILL)
+	p.tally.add(Killed, p.kind)
+	return p.signal(syscall.SIGKILL)
 }
 
 // Release lets a process that was killed come back now.
@@ -184,6 +195,7 @@ func (c *Cluster) KillControlPlane() error {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
 	}
+	c.Count(Killed, "control plane")
 	for syscall.Kill(pid, 0) == nil && !isZombie(pid) {
 		time.Sleep(5 * time.Millisecond)
 	}

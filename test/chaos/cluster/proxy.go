@@ -16,6 +16,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -31,12 +32,16 @@ type Trouble struct {
 	// After: the API server has handled the request before it fails.
 	After bool
 	Gone  bool // a watch ends with "410 Gone"
+	// CutAfter: a watch is cut after that time; 0: not.
+	CutAfter time.Duration
+	// StallAfter and Stall: after that time a watch delivers nothing for that long.
+	StallAfter, Stall time.Duration
 }
 
 // Request is what the proxy decides by.
 type Request struct {
 	Write, Watch bool
-	Path         string
+	Method, Path string
 }
 
 // Proxies are the proxies of clients to which the same happens.
@@ -51,6 +56,16 @@ func (l Proxies) Set(trouble func(Request) Trouble) (hits int) {
 	return hits
 }
 
+// Alter makes trouble of requests throughout, also while Set makes other trouble, which then
+// comes first. nil: of none.
+func (l Proxies) Alter(trouble func(Request) Trouble) {
+	for _, p := range l {
+		p.mu.Lock()
+		p.alter = trouble
+		p.mu.Unlock()
+	}
+}
+
 // CutWatches ends every watch that is open.
 func (l Proxies) CutWatches() {
 	for _, p := range l {
@@ -62,19 +77,22 @@ func (l Proxies) CutWatches() {
 type Proxy struct {
 	URL string
 
+	whose  string // whose requests these are, in the counts
+	tally  *tally
 	server *http.Server
 	up     *httputil.ReverseProxy
 
 	mu      sync.Mutex
 	trouble func(Request) Trouble
-	cut     context.Context // ends the watches
+	alter   func(Request) Trouble // throughout
+	cut     context.Context       // ends the watches
 	cutAll  context.CancelFunc
 	hits    int
 }
 
 // newProxy starts a proxy for the client of a kubeconfig, and writes another kubeconfig
-// with which the same client uses the proxy.
-func newProxy(from, to string) (*Proxy, error) {
+// with which the same client uses the proxy. The tally counts the answers that it alters.
+func newProxy(from, to, whose string, t *tally) (*Proxy, error) {
 	in := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: from}, nil)
 	cfg, err := in.ClientConfig()
@@ -101,7 +119,7 @@ func newProxy(from, to string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{URL: "https://" + l.Addr().String()}
+	p := &Proxy{URL: "https://" + l.Addr().String(), whose: whose, tally: t}
 	p.cut, p.cutAll = context.WithCancel(context.Background())
 	p.up = httputil.NewSingleHostReverseProxy(target)
 	quiet := log.New(io.Discard, "", 0)
@@ -149,19 +167,22 @@ func (p *Proxy) close() { _ = p.server.Close() }
 func (p *Proxy) decide(r Request) (Trouble, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.trouble == nil {
-		return Trouble{}, p.cut
+	if p.trouble != nil {
+		if t := p.trouble(r); t != (Trouble{}) {
+			p.hits++
+			return t, p.cut
+		}
 	}
-	t := p.trouble(r)
-	if t != (Trouble{}) {
-		p.hits++
+	if p.alter != nil {
+		return p.alter(r), p.cut
 	}
-	return t, p.cut
+	return Trouble{}, p.cut
 }
 
 // ServeHTTP forwards a request, or lets it fail.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := Request{Write: r.Method != http.MethodGet, Watch: r.URL.Query().Has("watch"), Path: r.URL.Path}
+	q := Request{Write: r.Method != http.MethodGet, Watch: r.URL.Query().Has("watch"), Method: r.Method,
+		Path: r.URL.Path}
 	t, cut := p.decide(q)
 	if t.Delay > 0 {
 		select {
@@ -170,27 +191,82 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if q.Watch {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(cut, cancel)()
-		r = r.WithContext(ctx)
-	}
 	switch {
 	case t.Gone && q.Watch:
+		p.count(q, t)
 		fail(w, http.StatusGone, "Expired")
+	case q.Watch && t.Status == 0 && !t.Reset:
+		p.watch(w, r, q, t, cut)
 	case t.Status == 0 && !t.Reset:
+		p.count(q, t)
 		p.up.ServeHTTP(w, r)
-	case t.After:
-		p.up.ServeHTTP(&discard{header: http.Header{}}, r)
-		fallthrough
 	default:
-		if t.Reset {
-			panic(http.ErrAbortHandler)
-		}
-		fail(w, t.Status, reasons[t.Status])
+		p.refuse(w, r, q, t)
 	}
 }
+
+// refuse answers with an error, before or after the API server has handled the request.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, q Request, t Trouble) {
+	lost := true
+	if t.After {
+		d := &discard{header: http.Header{}}
+		p.up.ServeHTTP(d, r)
+		lost = d.code < http.StatusBadRequest // otherwise nothing was done, and nothing is lost
+	}
+	if lost {
+		p.count(q, t)
+	}
+	if t.Reset {
+		panic(http.ErrAbortHandler)
+	}
+	fail(w, t.Status, reasons[t.Status])
+}
+
+// watch forwards a watch until it, or its client, ends or it is cut.
+func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, q Request, t Trouble, cut context.Context) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	var ended atomic.Bool
+	end := func() {
+		if r.Context().Err() == nil && !ended.Swap(true) {
+			p.count(q, Trouble{CutAfter: 1})
+		}
+		cancel()
+	}
+	defer context.AfterFunc(cut, end)()
+	if t.CutAfter > 0 {
+		defer time.AfterFunc(t.CutAfter, end).Stop()
+	}
+	if t.Stall > 0 {
+		s := &stalling{ResponseWriter: w}
+		defer time.AfterFunc(t.StallAfter, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			select {
+			case <-time.After(t.Stall):
+				p.count(q, t)
+			case <-ctx.Done():
+			}
+		}).Stop()
+		w = s
+	}
+	p.up.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// stalling delivers nothing while its mutex is held.
+type stalling struct {
+	http.ResponseWriter
+	mu sync.Mutex
+}
+
+func (s *stalling) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController flush.
+func (s *stalling) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // reasons are metav1.StatusReason by status code.
 var reasons = map[int]string{409: "Conflict", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable",
@@ -210,8 +286,9 @@ func fail(w http.ResponseWriter, code int, reason string) {
 // discard takes an answer that nobody sees.
 type discard struct {
 	header http.Header
+	code   int
 }
 
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return io.Discard.Write(b) }
-func (d *discard) WriteHeader(int)             {}
+func (d *discard) WriteHeader(code int)        { d.code = code }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/test/chaos/cluster"
@@ -177,11 +176,11 @@ func killEtcdMember(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (stri
 // pauseEtcdMember stops one member for longer than an election takes.
 func pauseEtcdMember(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 	p := c.Etcd[r.IntN(len(c.Etcd))]
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Pause(); err != nil {
 		return p.Name, err
 	}
 	time.Sleep(between(r, time.Second, 6*time.Second))
-	if err := p.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Continue(); err != nil {
 		return p.Name, err
 	}
 	return p.Name, whole(ctx, c)
@@ -215,6 +214,7 @@ func changeVersion(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (strin
 	if err := p.Replace(bin); err != nil {
 		return p.Name, err
 	}
+	c.Count(cluster.Others, "version of a scheduler changed")
 	return p.Name + " of " + bin, whole(ctx, c)
 }
 
@@ -224,7 +224,7 @@ func pauseLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string,
 	if err != nil {
 		return "", err
 	}
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Pause(); err != nil {
 		return p.Name, err
 	}
 	if hasStandby(c) {
@@ -237,7 +237,7 @@ func pauseLeader(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string,
 	} else {
 		time.Sleep(between(r, 10*time.Second, 15*time.Second))
 	}
-	if err := p.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Continue(); err != nil {
 		return p.Name, err
 	}
 	return p.Name, whole(ctx, c)
@@ -261,7 +261,7 @@ func killAgent(_ context.Context, c *cluster.Cluster, r *rand.Rand) (string, err
 		return "none", nil
 	}
 	pid := agents[r.IntN(len(agents))]
-	_ = cluster.KillPID(pid) // it may have ended
+	c.KillAgent(pid)
 	time.Sleep(2 * time.Second)
 	return fmt.Sprint("process ", pid), nil
 }
@@ -271,6 +271,7 @@ func nodeDown(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 	if err := update(ctx, c, name, "state=down", "reason=chaos"); err != nil {
 		return name, err
 	}
+	c.Count(cluster.Others, "node set DOWN")
 	time.Sleep(between(r, time.Second, 5*time.Second))
 	return name, update(ctx, c, name, "state=resume")
 }
@@ -302,6 +303,7 @@ func fillDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 	if err != nil {
 		return "", err
 	}
+	c.Count(cluster.Others, "file system full")
 	time.Sleep(between(r, time.Second, 5*time.Second))
 	free()
 	target := "survived"
@@ -319,6 +321,7 @@ func failDisk(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, er
 	if err := c.FailDisk(); err != nil {
 		return "", err
 	}
+	c.Count(cluster.Others, "file system read-only")
 	time.Sleep(between(r, time.Second, 5*time.Second))
 	target := "the control plane ended"
 	if c.Runs() {

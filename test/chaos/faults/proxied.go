@@ -102,6 +102,7 @@ func watchesGone(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string,
 // silence lets requests hang, the lease's too: a network that drops everything.
 func silence(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
 	leases := r.IntN(2) == 0
+	c.Count(cluster.Cut, "between the scheduler and the API server")
 	c.Proxy.CutWatches()
 	return during(ctx, c, c.Proxy, r, func(q cluster.Request) cluster.Trouble {
 		if !leases && isLease(q) {

@@ -26,6 +26,9 @@ type History struct {
 	// missing: those that came and went while the watch was interrupted.
 	Placements []Placement
 	Faults     []Fault
+	// Injected counts what was injected, by class and kind. Answers that were altered
+	// throughout are here only: they are no excuse for anything.
+	Injected map[string]map[string]int
 	// Left lists what exists after all jobs have ended and should not.
 	Left     []string
 	Nodes    map[string]Node  // by name
