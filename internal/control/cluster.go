@@ -303,9 +303,24 @@ func fillByWatch[T client.Object](ctx context.Context, k cache.Cache, kind T, st
 	if err != nil {
 		return nil, fmt.Errorf("watching %T: %w", kind, err)
 	}
-	reg, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { store.Apply(withUserName(o.(T))) },
-		UpdateFunc: func(_, o any) { store.Apply(withUserName(o.(T))) },
+	reg, err := inf.AddEventHandler(applyEvents(store))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", kind, err)
+	}
+	return reg.HasSynced, nil
+}
+
+// applyEvents returns a handler that applies the events of a watch to the store.
+func applyEvents[T client.Object](store watched[T]) toolscache.ResourceEventHandlerFuncs {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { store.Apply(withUserName(o.(T))) },
+		UpdateFunc: func(old, now any) {
+			// After a list, a new object of the same name is an update of the deleted one.
+			if was, ok := old.(T); ok && was.GetUID() != now.(T).GetUID() {
+				store.Remove(was, time.Now())
+			}
+			store.Apply(withUserName(now.(T)))
+		},
 		DeleteFunc: func(o any) {
 			if d, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = d.Obj
@@ -314,9 +329,5 @@ func fillByWatch[T client.Object](ctx context.Context, k cache.Cache, kind T, st
 				store.Remove(obj, time.Now())
 			}
 		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", kind, err)
 	}
-	return reg.HasSynced, nil
 }

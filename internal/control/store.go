@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type Store[T client.Object] struct {
 	byUID       map[types.UID]T // by storeID
 	index       map[string]entries[T]
 	deleted     map[types.UID]time.Time // recently deleted: a late write must not revive
+	unconfirmed map[types.UID]bool      // of ApplyRead, and the watch has not delivered them
 	subscribers []func(old, now T)
 
 	version  uint64        // the highest resource version of any object applied or removed
@@ -38,7 +40,7 @@ func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 		keys:    keys,
 		byUID:   map[types.UID]T{},
 		index:   map[string]entries[T]{},
-		deleted: map[types.UID]time.Time{},
+		deleted: map[types.UID]time.Time{}, unconfirmed: map[types.UID]bool{},
 	}
 }
 
@@ -63,11 +65,33 @@ func (s *Store[T]) IndexMany(keys func(T) []string) { s.multiKeys = append(s.mul
 func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subscribers = append(s.subscribers, fn) }
 
 // Apply stores obj unless the store has a newer version or its deletion.
-func (s *Store[T]) Apply(obj T) {
+func (s *Store[T]) Apply(obj T) { s.apply(obj, false) }
+
+// ApplyRead is Apply for an object that was read from the API server because the watch may be
+// late. It is unconfirmed until the watch delivers it. If it is deleted before, and the watch
+// has to begin again with a list, no event reports its deletion: whoever called ApplyRead has to
+// read again.
+func (s *Store[T]) ApplyRead(obj T) { s.apply(obj, true) }
+
+// AnyUnconfirmed reports whether one of the objects is unconfirmed.
+func (s *Store[T]) AnyUnconfirmed(list []T) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.unconfirmed) > 0 && slices.ContainsFunc(list, func(o T) bool { return s.unconfirmed[storeID(o)] })
+}
+
+// apply is Apply, or ApplyRead if read is true.
+func (s *Store[T]) apply(obj T, read bool) {
 	s.mu.Lock()
+	if !read {
+		delete(s.unconfirmed, storeID(obj))
+	}
 	if !s.isNewer(obj) {
 		s.mu.Unlock()
 		return
+	}
+	if _, known := s.byUID[storeID(obj)]; read && !known {
+		s.unconfirmed[storeID(obj)] = true
 	}
 	old, known := s.byUID[storeID(obj)]
 	s.put(old, known, obj)
@@ -117,6 +141,7 @@ func (s *Store[T]) remove(obj T, now time.Time) (old T, known bool) {
 	s.noteVersion(obj)
 	id := storeID(obj)
 	s.deleted[id] = now
+	delete(s.unconfirmed, id)
 	// Several calls share the work of forgetting old deletions: each stops at the first
 	// one that is recent.
 	for uid, at := range s.deleted {

@@ -96,3 +96,22 @@ func TestAwaitWaitsForTheVersion(t *testing.T) {
 		t.Error("no error for a version that did not arrive")
 	}
 }
+
+// An object that was read is unconfirmed until the watch delivers it or its deletion.
+func TestReadObjectsAreUnconfirmed(t *testing.T) {
+	a, b, c := version("a", 1, 5), version("b", 2, 6), version("c", 3, 7)
+	s := NewStore(jobKey)
+	s.Apply(c)
+	for _, x := range []*v1alpha1.BatchJob{a, b, version("c", 3, 8)} {
+		s.ApplyRead(x)
+	}
+	unconfirmed := func(x *v1alpha1.BatchJob) bool { return s.AnyUnconfirmed([]*v1alpha1.BatchJob{x}) }
+	if !unconfirmed(a) || !unconfirmed(b) || unconfirmed(c) {
+		t.Errorf("unconfirmed: a %v, b %v, c %v; want a and b", unconfirmed(a), unconfirmed(b), unconfirmed(c))
+	}
+	s.Apply(version("a", 1, 5)) // the version that was read
+	s.Remove(b, time.Now())
+	if unconfirmed(a) || unconfirmed(b) {
+		t.Errorf("unconfirmed: a %v, b %v; want neither", unconfirmed(a), unconfirmed(b))
+	}
+}

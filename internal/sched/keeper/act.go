@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
@@ -158,21 +159,30 @@ func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []decid
 	return nil
 }
 
-// readPods reads the pods of the job's attempt from the API server into the store.
+// readPods reads the pods of the job from the API server into the store, and removes those that
+// do not exist from it.
 func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
 	h := b.RunsIn()
+	known := k.Cluster.JobPods(h.JobID)
 	var list corev1.PodList
 	err := k.Cluster.Client.List(ctx, &list, client.InNamespace(b.Namespace), client.MatchingLabels{
-		wire.LabelJobID: strconv.FormatInt(h.JobID, 10), wire.LabelAttempt: strconv.Itoa(int(h.Attempt)),
+		wire.LabelJobID: strconv.FormatInt(h.JobID, 10),
 	})
 	if err != nil {
 		return fmt.Errorf("reading the pods of job %d: %w", b.Spec.JobID, err)
 	}
+	exists := map[types.UID]bool{}
 	for i := range list.Items {
+		exists[list.Items[i].UID] = true
 		list.Items[i].ManagedFields = nil
-		k.Cluster.Pods.Apply(&list.Items[i])
+		k.Cluster.Pods.ApplyRead(&list.Items[i])
 	}
-	k.noteProgress(b, func(m *decide.Progress) { m.PodsRead = true })
+	for _, p := range known {
+		if !exists[p.UID] {
+			k.Cluster.Pods.Remove(p, k.Now())
+		}
+	}
+	k.noteProgress(b, func(m *decide.Progress) { m.PodsRead, m.PodsReadAt = true, k.Now() })
 	return nil
 }
 

@@ -53,7 +53,8 @@ type process struct {
 
 	reservations map[string]reservation // by name: those that it knows
 
-	delivered map[string]int // by kind: how many events of the API server the process has
+	delivered map[string]int       // by kind: how many events of the API server the process has
+	silent    map[string]time.Time // by kind: until then its watch delivers nothing
 
 	transport http.RoundTripper // for requests to the API server
 
@@ -88,7 +89,7 @@ func (s *simulation) start() *process {
 	s.processes++
 	ctx, kill := context.WithCancel(s.t.Context())
 	p := &process{sim: s, number: s.processes, clock: s.newClock(), ctx: ctx, kill: kill, delivered: map[string]int{},
-		reservations: map[string]reservation{}}
+		silent: map[string]time.Time{}, reservations: map[string]reservation{}}
 	p.transport = p.fenced()
 	p.cluster = fake.Stores(&apiClient{process: p})
 	p.cluster.NextID = p.nextID

@@ -200,9 +200,11 @@ func (s *simulation) idle(active bool) {
 	}
 	if s.leader == nil {
 		d = min(d, time.Until(s.restart))
+	} else {
+		d = min(d, s.leader.silenceEnds())
 	}
 	for _, p := range s.former {
-		d = min(d, time.Until(p.lease.ends))
+		d = min(d, time.Until(p.lease.ends), p.silenceEnds())
 	}
 	select {
 	case <-s.wake:
@@ -259,14 +261,7 @@ func (s *simulation) processChoices(p *process) (all []choice) {
 	for _, r := range p.pending() {
 		all = append(all, choice{r.what + former, 10, func() { s.answer(r) }})
 	}
-	for _, kind := range watchedKinds {
-		if n := p.delivered[kind]; n < len(s.api.events[kind]) {
-			all = append(all, choice{"watch " + kind + former, 10, func() {
-				p.delivered[kind]++
-				p.apply(s.api.events[kind][n])
-			}})
-		}
-	}
+	all = append(all, s.watchChoices(p, former)...)
 	return append(all, s.machine.commandChoices(p, commands)...)
 }
 
@@ -303,7 +298,7 @@ func (s *simulation) answer(r *request) {
 func (s *simulation) fault() {
 	s.faults--
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
-	names := []string{"process killed", "lease lost"}
+	names := []string{"process killed", "lease lost", "watch broken"}
 	if !s.quiet {
 		names = append(names, "node lost", "pod evicted")
 	}
@@ -321,6 +316,8 @@ func (s *simulation) fault() {
 		happened = s.machine.lose()
 	case "pod evicted":
 		happened = s.machine.evict()
+	case "watch broken":
+		happened = s.breakWatch()
 	case "clock jumps":
 		s.jump()
 	}

@@ -19,6 +19,24 @@ func Next(f Facts) Action {
 	if f.Job.Spec.Workload != nil {
 		return f.decideWorkload()
 	}
+	a := f.next()
+	if !f.Unconfirmed {
+		return a
+	}
+	due := f.Progress.PodsReadAt.Add(readPodsAgain)
+	if !f.Now.Before(due) {
+		return Action{Kind: ReadPods}
+	}
+	a.Wake = earliest(a.Wake, due)
+	return a
+}
+
+// readPodsAgain is how long the watch has to deliver pods that were read before it. Their
+// deletion may never be reported, so they are read again then.
+const readPodsAgain = 5 * time.Second
+
+// next is Next for a job with a script whose pods the watch has delivered.
+func (f *Facts) next() Action {
 	switch f.Job.Status.State {
 	case "", v1alpha1.StatePending:
 		return f.pending()

@@ -365,3 +365,23 @@ func TestFromReport(t *testing.T) {
 		}
 	}
 }
+
+// Pods that the watch does not deliver are read again, whatever the job does meanwhile.
+func TestUnconfirmedPodsAreReadAgain(t *testing.T) {
+	for _, state := range []string{"RUNNING", "COMPLETING"} {
+		b := aJob(state)
+		if state == "COMPLETING" {
+			b = aJob(state, completing("COMPLETED"))
+		}
+		f := Facts{Job: b, Pods: pods(pod(0), pod(1)), Unconfirmed: true, Now: t0, Rules: rules,
+			Lost:     func(string) bool { return false },
+			Progress: Progress{Attempt: b.Status.Attempt, CleanedUp: true, PodsRead: true, PodsReadAt: t0}}
+		if a := Next(f); a.Kind == ReadPods || a.Wake.IsZero() || a.Wake.After(t0.Add(readPodsAgain)) {
+			t.Errorf("%s, just read: %+v, want to wake after %v", state, a, readPodsAgain)
+		}
+		f.Now = t0.Add(readPodsAgain)
+		if a := Next(f); a.Kind != ReadPods {
+			t.Errorf("%s, read %v ago: %+v, want ReadPods", state, readPodsAgain, a)
+		}
+	}
+}

@@ -16,6 +16,8 @@ type Facts struct {
 	// control.JobStore).
 	Assumed bool
 	Pods    []*corev1.Pod // of the job, of any attempt
+	// Unconfirmed: some of the pods were read, and the watch has not delivered them.
+	Unconfirmed bool
 	// Lost reports whether the node (by its Kubernetes name) was deleted or no longer
 	// responds.
 	Lost func(node string) bool
@@ -86,6 +88,7 @@ type Progress struct {
 	Warned     bool // of its preemption
 	CleanedUp  bool
 	PodsRead   bool // from the API server: a pod that is not known now does not exist
+	PodsReadAt time.Time
 	// Failures counts consecutive starts that failed.
 	Failures int
 }
