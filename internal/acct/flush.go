@@ -52,8 +52,9 @@ func (r *Recorder) flush(ctx context.Context) error {
 		if len(b.jobs) == 0 && len(b.steps) == 0 {
 			return nil
 		}
-		if err := r.write(ctx, s, b); err != nil {
-			r.putBack(b)
+		err := r.write(ctx, s, b)
+		r.written(b, err)
+		if err != nil {
 			return err
 		}
 	}
@@ -92,7 +93,8 @@ func (r *Recorder) write(ctx context.Context, s *store.Store, b batch) error {
 	return nil
 }
 
-// nextBatch removes at most a batch of marks.
+// nextBatch removes at most a batch of marks. Its steps remain visible in r.writing until
+// written is called.
 func (r *Recorder) nextBatch() batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,15 +111,21 @@ func (r *Recorder) nextBatch() batch {
 			break
 		}
 		b.steps = append(b.steps, store.StepEntry{Run: k.run, Step: s})
+		r.writing[k] = s
 		delete(r.steps, k)
 	}
 	return b
 }
 
-// putBack marks again what was not written, unless something newer is marked.
-func (r *Recorder) putBack(b batch) {
+// written ends the writing of a batch. If it has failed, what was not written is marked again,
+// unless something newer is marked.
+func (r *Recorder) written(b batch, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	clear(r.writing)
+	if failure == nil {
+		return
+	}
 	for _, j := range b.jobs {
 		if _, newer := r.dirty[j.UID]; !newer {
 			r.dirty[j.UID] = j

@@ -81,7 +81,12 @@ func (r *Recorder) liveJobs(q *status.RecordQuery) liveJobs {
 func (r *Recorder) unwrittenSteps() map[record.RunKey][]status.StepRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	steps := make(map[record.RunKey][]status.StepRecord, len(r.steps))
+	steps := make(map[record.RunKey][]status.StepRecord, len(r.steps)+len(r.writing))
+	for k, s := range r.writing {
+		if _, newer := r.steps[k]; !newer {
+			steps[k.run] = append(steps[k.run], s)
+		}
+	}
 	for k, s := range r.steps {
 		steps[k.run] = append(steps[k.run], s)
 	}

@@ -1,6 +1,8 @@
 package acct_test
 
 import (
+	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
@@ -47,5 +50,43 @@ func TestListByID(t *testing.T) {
 		if got != want || len(list) > 1 {
 			t.Errorf("%s: %d records, job %d, want %d", id, len(list), got, want)
 		}
+	}
+}
+
+// While the end of a step is being written, the step is listed with it, and not as one that its
+// job's end has cancelled.
+func TestListWhileStepsAreWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	c := fake.Cluster(interceptor.Funcs{})
+	b := batchJob(7, v1alpha1.StateCompleted)
+	step := wire.StepRecord{ID: 0, Name: "a", Nodes: []string{"n1"}, Tasks: 1, State: "RUNNING", Start: 120e9}
+	first := acct.NewRecorder(acct.Config{Address: path, Cluster: c, Row: row, Now: time.Now})
+	fake.Feed(c, b)
+	first.RecordSteps(7, 1, []wire.StepRecord{step})
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	first.Run(stopped) // writes what there is
+
+	c = fake.Cluster(interceptor.Funcs{})
+	var list []status.Record
+	var r *acct.Recorder
+	writes := false
+	r = acct.NewRecorder(acct.Config{Address: path, Cluster: c, Now: time.Now,
+		Row: func(b *v1alpha1.BatchJob) status.Job { // first called with what is to be written
+			if !writes {
+				writes = true
+				var err error
+				if list, _, err = r.List(t.Context(), &status.RecordQuery{Jobs: []string{"7"}}); err != nil {
+					t.Error(err)
+				}
+			}
+			return row(b)
+		}})
+	fake.Feed(c, b)
+	step.State, step.Status, step.End = "FAILED", 3, 130e9
+	r.RecordSteps(7, 1, []wire.StepRecord{step})
+	r.Run(stopped)
+	if len(list) != 1 || len(list[0].Steps) != 2 || list[0].Steps[1].State != "FAILED" {
+		t.Errorf("listed while it was written: %+v, want step 0 FAILED", list)
 	}
 }

@@ -88,11 +88,12 @@ type Recorder struct {
 
 	wake chan struct{}
 
-	mu     sync.Mutex
-	dirty  map[types.UID]*v1alpha1.BatchJob // changed since they were written
-	stored map[types.UID]int32              // restarts of finished runs that are stored
-	steps  map[stepKey]status.StepRecord    // reported and not yet written
-	ledger ledger
+	mu      sync.Mutex
+	dirty   map[types.UID]*v1alpha1.BatchJob // changed since they were written
+	stored  map[types.UID]int32              // restarts of finished runs that are stored
+	steps   map[stepKey]status.StepRecord    // reported and not yet written
+	writing map[stepKey]status.StepRecord    // being written
+	ledger  ledger
 }
 
 type stepKey struct {
@@ -112,7 +113,7 @@ func NewRecorder(c Config) *Recorder {
 		usage:  usage.New(),
 		dirty:  map[types.UID]*v1alpha1.BatchJob{},
 		stored: map[types.UID]int32{},
-		steps:  map[stepKey]status.StepRecord{},
+		steps:  map[stepKey]status.StepRecord{}, writing: map[stepKey]status.StepRecord{},
 	}
 	if c.Address != "" && !c.ReadOnly {
 		c.Cluster.Jobs.Subscribe(r.jobChanged)
