@@ -196,7 +196,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.count(q, t)
 		fail(w, http.StatusGone, "Expired")
 	case q.Watch && t.Status == 0 && !t.Reset:
-		p.watch(w, r, q, t, cut)
+		p.watch(cut, w, r, q, t)
 	case t.Status == 0 && !t.Reset:
 		p.count(q, t)
 		p.up.ServeHTTP(w, r)
@@ -222,8 +222,8 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, q Request, t Trou
 	fail(w, t.Status, reasons[t.Status])
 }
 
-// watch forwards a watch until it, or its client, ends or it is cut.
-func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, q Request, t Trouble, cut context.Context) {
+// watch forwards a watch until it ends, its client ends, or cut ends.
+func (p *Proxy) watch(cut context.Context, w http.ResponseWriter, r *http.Request, q Request, t Trouble) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	var ended atomic.Bool
