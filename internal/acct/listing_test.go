@@ -65,7 +65,7 @@ func TestListWhileStepsAreWritten(t *testing.T) {
 	first.RecordSteps(7, 1, []wire.StepRecord{step})
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	first.Run(stopped) // writes what there is
+	first.Run(stopped) // writes the job and the step
 
 	c = fake.Cluster(interceptor.Funcs{})
 	var list []status.Record

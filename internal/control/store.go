@@ -69,7 +69,7 @@ func (s *Store[T]) Apply(obj T) { s.apply(obj, false) }
 
 // ApplyRead is Apply for an object that was read from the API server because the watch may be
 // late. It is unconfirmed until the watch delivers it. If it is deleted before, and the watch
-// has to begin again with a list, no event reports its deletion: whoever called ApplyRead has to
+// has to begin again with a list, no event reports its deletion: the caller of ApplyRead has to
 // read again.
 func (s *Store[T]) ApplyRead(obj T) { s.apply(obj, true) }
 
