@@ -104,6 +104,13 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	DrainConditions []string `json:"drainConditions,omitempty"` // KernelDeadlock, ReadonlyFilesystem
 
+	// JobEvents are the Kubernetes events that are written about jobs: None, Warnings (lost
+	// nodes, failed starts, time limits, memory, preemption), or All (also starts and ends
+	// of every job).
+	//
+	// +kubebuilder:validation:Enum=None;Warnings;All
+	JobEvents string `json:"jobEvents,omitempty"` // Warnings
+
 	// MaxTokenLife is the longest lifetime in seconds of a token that users may request for
 	// themselves (scontrol token); -1: only administrators may request tokens.
 	//
@@ -424,6 +431,13 @@ type Association struct {
 	QOS        []string `json:"qos,omitempty"`
 	DefaultQOS string   `json:"defaultQOS,omitempty"`
 }
+
+// Values of ClusterSpec.JobEvents.
+const (
+	JobEventsNone     = "None"
+	JobEventsWarnings = "Warnings"
+	JobEventsAll      = "All"
+)
 
 // ServiceAccountName is the ServiceAccount of the job pods in a user's namespace.
 const ServiceAccountName = "berth-job"

@@ -88,7 +88,7 @@ func ofRun(r *status.Record, first, last bool) []event {
 	if first {
 		out = append(out, event{r.Submit, queueing, submitted(r)})
 	}
-	if r.Eligible > r.Submit && (r.Start == 0 || r.Eligible <= r.Start) {
+	if r.Eligible > r.Submit && (r.Start == 0 || r.Eligible < r.Start) {
 		out = append(out, event{r.Eligible, queueing, "eligible to start"})
 	}
 	for i, change := range r.History {

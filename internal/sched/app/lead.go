@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/bulkcancel"
+	"github.com/berth-hpc/berth/internal/sched/jobevents"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
@@ -82,6 +83,12 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List,
 		family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
+	told, err := jobevents.New(ctx, cfg.Kube, cluster.Client.Scheme(),
+		func() string { return cluster.Parameters().JobEvents })
+	if err != nil {
+		return err
+	}
+	cluster.Jobs.Subscribe(told.Changed)
 	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
 		namespaceController = namespaces.New(cluster, cfg.UserNamespaces, cfg.Log)
