@@ -98,7 +98,7 @@ bench-steps: build ## the table of the same page about steps
 e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmpi-bin mpich python3-mpi4py libpmix-dev pkg-config)
 	$(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestMPI
 
-e2e-programs: build ## Snakemake, Toil, batchtools and ClusterShell, those that are installed, on a local cluster (minutes of their own waiting)
+e2e-programs: build ## other projects' programs, those that are installed or in BERTH_PROGRAMS=DIR, on a local cluster (minutes of their own waiting)
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestInstalledPrograms
 
 e2e-real: build ## the installed product on three real kubelets with containerd (root)

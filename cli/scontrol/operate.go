@@ -2,7 +2,10 @@ package scontrol
 
 import (
 	"context"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/printable"
@@ -77,6 +80,9 @@ func (o *Options) operate(
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(op.Verb, status.OpRequeue) {
+		defer o.outliveJob()()
+	}
 	result, err := c.Operate(ctx, op)
 	if err != nil {
 		return err
@@ -95,6 +101,18 @@ func (o *Options) operate(
 		failed = nil
 	}
 	return &slurmerr.Error{Before: failed, Code: 1}
+}
+
+// outliveJob makes scontrol ignore SIGTERM inside a job until the returned function is called. A
+// program that requeues its own job relies on the exit status of scontrol, and Slurm answers
+// before it signals the processes of the job.
+func (o *Options) outliveJob() (restore func()) {
+	if _, inJob := o.p.LookupEnv("SLURM_JOB_ID"); !inJob {
+		return func() {}
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	return func() { signal.Stop(signals) }
 }
 
 // notify sends the rest of the line to the job.

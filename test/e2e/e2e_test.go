@@ -137,9 +137,13 @@ func (c *cluster) params(dir string, env ...string) testscript.Params {
 			return os.Chmod(e.WorkDir, 0o755)
 		},
 		Condition: func(name string) (bool, error) {
-			switch name {
+			switch kind, value, _ := strings.Cut(name, ":"); kind {
 			case "full":
 				return os.Getenv("BERTH_TEST_FULL") != "", nil
+			case "program":
+				return isCheckout(value), nil
+			case "python":
+				return hasModules(value), nil
 			case "pmix":
 			default:
 				return false, fmt.Errorf("unknown condition %q", name)

@@ -88,10 +88,31 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
+// programs is the directory with checkouts of other projects' repositories, or empty.
+func programs() string {
+	dir, err := filepath.Abs(os.Getenv("BERTH_PROGRAMS"))
+	if err != nil || os.Getenv("BERTH_PROGRAMS") == "" {
+		return ""
+	}
+	return dir
+}
+
+// isCheckout reports whether the directory of programs has one of this name.
+func isCheckout(name string) bool {
+	info, err := os.Stat(filepath.Join(programs(), name))
+	return programs() != "" && err == nil && info.IsDir()
+}
+
+// hasModules reports whether Python finds all the modules of a list with commas.
+func hasModules(names string) bool {
+	find := "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1].split(','))))"
+	return exec.Command("/usr/bin/python3", "-c", find, names).Run() == nil
+}
+
 // TestInstalledPrograms runs other projects' programs that call Slurm's commands, as far as
-// they are installed: Debian's clustershell, r-cran-batchtools, snakemake, toil. On the
-// same cluster it runs the launch recipes of frameworks, and the probes of the table of
-// changes.
+// they are installed (Debian's clustershell, r-cran-batchtools, snakemake, toil, parallel) or
+// are in the directory BERTH_PROGRAMS. On the same cluster it runs the launch recipes of
+// frameworks, and the probes of the table of changes.
 func TestInstalledPrograms(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--slurm-conf", "testdata/examples/slurm.conf", "--login")
@@ -101,7 +122,7 @@ func TestInstalledPrograms(t *testing.T) {
 	}
 	t.Run("programs", func(t *testing.T) {
 		t.Parallel()
-		c.scripts(t, "testdata/programs")
+		c.scripts(t, "testdata/programs", "PROGRAMS="+programs(), "PYTHONDONTWRITEBYTECODE=1")
 	})
 	t.Run("examples", func(t *testing.T) {
 		t.Parallel()
