@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/cli"
 	"github.com/berth-hpc/berth/cli/doctor"
 	"github.com/berth-hpc/berth/cli/events"
+	"github.com/berth-hpc/berth/cli/export"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
@@ -20,5 +21,5 @@ import (
 func main() {
 	deps := cli.Deps{Slurmrestd: func(p *stdio.Process) cli.Runner { return slurmrestd.New(p) }}
 	os.Exit(root.Main(os.Args, stdio.System(), deps, up.Commands, translate.Commands, sim.Commands,
-		importer.Commands, doctor.Commands, events.Commands))
+		importer.Commands, doctor.Commands, events.Commands, export.Commands))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/cli"
 	"github.com/berth-hpc/berth/cli/doctor"
 	"github.com/berth-hpc/berth/cli/events"
+	"github.com/berth-hpc/berth/cli/export"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
@@ -39,6 +40,7 @@ func files(t *testing.T) map[string]string {
 			importer.Commands,
 			doctor.Commands,
 			events.Commands,
+			export.Commands,
 		),
 		servers()...)
 	if err != nil {

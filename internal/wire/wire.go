@@ -67,6 +67,10 @@ const (
 	// (NodeAt); the completion index is the position in the list.
 	AnnotationNodes = "berth.hpc/nodes"
 
+	// AnnotationApplied on an object of the configuration is the digest of the manifest
+	// that was applied last.
+	AnnotationApplied = "berth.hpc/applied"
+
 	// Finalizer of BatchJobs. The keeper removes it when nothing of the job is left and
 	// its accounting record is stored.
 	Finalizer = "berth.hpc/job"
@@ -75,6 +79,10 @@ const (
 	SchedulerName = "berth-scheduler"
 	// FieldManager is that of everything Berth's scheduler writes.
 	FieldManager = "berth-scheduler"
+	// FieldManagerScontrol and FieldManagerSacctmgr are those of what operators change by
+	// commands, so that it can be told from what a file or a GitOps controller applied.
+	FieldManagerScontrol = "scontrol"
+	FieldManagerSacctmgr = "sacctmgr"
 	// SystemNamespace is the namespace of Berth's own objects.
 	SystemNamespace = "berth-system"
 

@@ -16,8 +16,12 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/response"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
+
+// byCommand marks what is changed with sacctmgr.
+const byCommand = client.FieldOwner(wire.FieldManagerSacctmgr)
 
 // maxChanges bounds the changes of one request, maxBody its size in bytes.
 const (
@@ -132,13 +136,13 @@ func (s *Server) applyOne(ctx context.Context, t *target, dry bool) error {
 			return k.Create(ctx, control.Stored(t.now), client.DryRunAll)
 		}
 		t.now = control.Stored(t.now)
-		return s.stored(t.now, k.Create(ctx, t.now))
+		return s.stored(t.now, k.Create(ctx, t.now, byCommand))
 	}
 	if dry {
 		return k.Update(ctx, control.Stored(t.now), client.DryRunAll)
 	}
 	t.now = control.Stored(t.now)
-	return s.stored(t.now, k.Update(ctx, t.now))
+	return s.stored(t.now, k.Update(ctx, t.now, byCommand))
 }
 
 // stored applies a written object to the store, so that the next reader sees it,
@@ -185,9 +189,9 @@ func (s *Server) undo(ctx context.Context, t *target) error {
 		back := control.Stored(t.old)
 		back.SetResourceVersion("")
 		back.SetUID("")
-		return s.stored(back, k.Create(ctx, back))
+		return s.stored(back, k.Create(ctx, back, byCommand))
 	}
 	back := control.Stored(t.old)
 	back.SetResourceVersion(t.now.GetResourceVersion())
-	return s.stored(back, k.Update(ctx, back))
+	return s.stored(back, k.Update(ctx, back, byCommand))
 }

@@ -57,7 +57,7 @@ func (s *Service) createPartition(ctx context.Context, name string, settings map
 	if err := s.applyExisting(&p.Spec, settings); err != nil {
 		return err
 	}
-	err := s.Cluster.Client.Create(ctx, p)
+	err := s.Cluster.Client.Create(ctx, p, byCommand)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return refusal.InvalidPartition
@@ -115,7 +115,7 @@ func (s *Service) updatePartition(ctx context.Context, name string, settings map
 	if err := s.applyExisting(&n.Spec, settings); err != nil {
 		return err
 	}
-	err := s.Cluster.Client.Update(ctx, n)
+	err := s.Cluster.Client.Update(ctx, n, byCommand)
 	switch {
 	case apierrors.IsConflict(err):
 		return refusal.NotAlterableNow

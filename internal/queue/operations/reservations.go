@@ -79,7 +79,7 @@ func (s *Service) writeNewReservation(ctx context.Context, r *v1alpha1.Reservati
 		return refusal.InvalidReservation
 	}
 	r.ObjectMeta = metav1.ObjectMeta{Name: object, Annotations: map[string]string{wire.AnnotationName: name}}
-	err := s.Cluster.Client.Create(ctx, r)
+	err := s.Cluster.Client.Create(ctx, r, byCommand)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return refusal.ReservationExists
@@ -113,7 +113,7 @@ func (s *Service) updateReservation(ctx context.Context, name string, settings m
 	if err := s.applyReservation(n, settings, false); err != nil {
 		return err
 	}
-	err := s.Cluster.Client.Update(ctx, n)
+	err := s.Cluster.Client.Update(ctx, n, byCommand)
 	switch {
 	case apierrors.IsConflict(err):
 		return refusal.NotAlterableNow

@@ -202,6 +202,9 @@ func (s *Service) patchJob(ctx context.Context, b *v1alpha1.BatchJob, change map
 	return nil
 }
 
+// byCommand marks what an operator changes of the configuration.
+const byCommand = client.FieldOwner(wire.FieldManagerScontrol)
+
 // patch writes a merge patch (RFC 7386) of obj, which has the result afterwards.
 func (s *Service) patch(ctx context.Context, obj client.Object, change map[string]any) error {
 	body, err := json.Marshal(change)
@@ -210,9 +213,11 @@ func (s *Service) patch(ctx context.Context, obj client.Object, change map[strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err = s.Cluster.Client.Patch(
-		ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(wire.FieldManager),
-	)
+	owner := byCommand
+	if _, isJob := obj.(*v1alpha1.BatchJob); isJob {
+		owner = client.FieldOwner(wire.FieldManager)
+	}
+	err = s.Cluster.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), owner)
 	if apierrors.IsConflict(err) {
 		return refusal.NotAlterableNow
 	}

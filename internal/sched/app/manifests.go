@@ -16,10 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
 )
-
-// annotationApplied on an object is the digest of the manifest that was applied last.
-const annotationApplied = "berth.hpc/applied"
 
 // objectsManager owns the fields that come from manifests.
 const objectsManager = "berth-objects"
@@ -66,7 +64,7 @@ func applyObject(ctx context.Context, cfg Config, c client.Client, doc []byte) e
 	have.SetGroupVersionKind(o.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), have)
 	switch {
-	case err == nil && have.GetAnnotations()[annotationApplied] == digest:
+	case err == nil && have.GetAnnotations()[wire.AnnotationApplied] == digest:
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
@@ -75,7 +73,7 @@ func applyObject(ctx context.Context, cfg Config, c client.Client, doc []byte) e
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[annotationApplied] = digest
+	notes[wire.AnnotationApplied] = digest
 	o.SetAnnotations(notes)
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.ForceOwnership,
 		client.FieldOwner(objectsManager)); err != nil {
