@@ -28,6 +28,7 @@ type options struct {
 	lease                   time.Duration
 	alter                   float64
 	nodes, users, etcd      int
+	simulated               int
 	postgres, standby       bool
 	reader, keep, shrink    bool
 	disk, login             bool
@@ -52,6 +53,7 @@ func main() {
 	flag.DurationVar(&o.think, "think", 500*time.Millisecond, "mean time between two commands of one terminal")
 	flag.DurationVar(&o.lease, "lease-duration", 0, "lease of the schedulers (default: theirs)")
 	flag.IntVar(&o.nodes, "nodes", 4, "number of nodes")
+	flag.IntVar(&o.simulated, "kwok", 0, "`number` of nodes that exist only in the API server, as those of KWOK, with jobs of their own")
 	flag.IntVar(&o.users, "users", 2, "number of users (as root)")
 	flag.BoolVar(&o.postgres, "postgres", false, "accounting in PostgreSQL (default: by the seed, if it is installed)")
 	flag.IntVar(&o.etcd, "etcd", -1, "`members` of an etcd of its own; 0: in the control plane's process (default: by the seed)")

@@ -38,7 +38,7 @@ func (o *options) run(ctx context.Context, plan []faults.Fault, log io.Writer) (
 		Users: o.users, Standby: o.standby, Reader: o.reader || o.seed%3 == 1, Lease: o.lease,
 		Postgres:    (o.postgres || o.seed%2 == 0) && cluster.HasPostgres(),
 		EtcdMembers: o.etcdMembers(), Disk: o.disk || o.seed%4 == 3,
-		Login: o.login || o.seed%4 == 1, Log: log})
+		Login: o.login || o.seed%4 == 1, Simulated: o.simulated, Log: log})
 	defer func() {
 		left := c.Stop()
 		if h != nil {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/test/chaos/simnodes"
 )
 
 // The shape of every cluster.
@@ -50,8 +51,14 @@ type Options struct {
 	Disk bool
 	// Login: users also submit on a login node. Root only.
 	Login bool
-	Log   io.Writer
+	// Simulated is the number of nodes that exist only in the API server, for jobs in the
+	// partition SimPartition.
+	Simulated int
+	Log       io.Writer
 }
+
+// SimPartition has all nodes. Jobs that are to run on simulated ones exclude the others.
+const SimPartition = "sim"
 
 // User is somebody who submits jobs.
 type User struct {
@@ -127,6 +134,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.startSchedulers(); err != nil {
 		return c, err
 	}
+	if err := c.startSimulated(ctx); err != nil {
+		return c, err
+	}
 	return c, c.awaitAnswer(ctx)
 }
 
@@ -182,9 +192,37 @@ func (c *Cluster) proxyUsers() error {
 
 // conf is the slurm.conf of the cluster.
 func (c *Cluster) conf() string {
-	return fmt.Sprintf("ClusterName=chaos\nNodeName=n[1-%d] CPUs=%d RealMemory=4000 Gres=gpu:%d\n"+
-		"PartitionName=main Nodes=ALL Default=YES\nLicenses=%s:%d\nKillWait=2\nMinJobAge=3600\n",
-		c.Nodes, CPUsPerNode, GPUsPerNode, License, Licenses)
+	partitions := "PartitionName=main Nodes=ALL Default=YES"
+	if c.Simulated > 0 {
+		partitions = fmt.Sprintf("PartitionName=main Nodes=%s Default=YES\nPartitionName=%s Nodes=ALL", c.RealNodes(),
+			SimPartition)
+	}
+	return fmt.Sprintf("ClusterName=chaos\nNodeName=%s CPUs=%d RealMemory=4000 Gres=gpu:%d\n"+
+		"%s\nLicenses=%s:%d\nKillWait=2\nMinJobAge=3600\n",
+		c.RealNodes(), CPUsPerNode, GPUsPerNode, partitions, License, Licenses)
+}
+
+// RealNodes are the names of the nodes whose pods are processes, as a list of hosts.
+func (c *Cluster) RealNodes() string { return fmt.Sprintf("n[1-%d]", c.Nodes) }
+
+// startSimulated adds the simulated nodes.
+func (c *Cluster) startSimulated(ctx context.Context) error {
+	if c.Simulated == 0 {
+		return nil
+	}
+	dir := filepath.Join(c.Dir, "simulated")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	wait, err := simnodes.Start(ctx, simnodes.Options{Kubeconfig: c.Kubeconfig(), Nodes: c.Simulated, CPUs: CPUsPerNode,
+		Output: c.Output, Dir: dir})
+	if err != nil {
+		stop()
+		return err
+	}
+	c.undo = append(c.undo, func() { stop(); wait() })
+	return nil
 }
 
 // Up starts the control plane and the nodes, also after they were killed. The cluster binds

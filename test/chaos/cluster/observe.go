@@ -25,6 +25,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/test/chaos/history"
+	"github.com/berth-hpc/berth/test/chaos/simnodes"
 )
 
 // Watcher collects the allocations of jobs.
@@ -185,6 +186,9 @@ func (c *Cluster) Shape() map[string]history.Node {
 	out := map[string]history.Node{}
 	for i := range c.Nodes {
 		out[fmt.Sprintf("n%d", i+1)] = history.Node{CPUs: CPUsPerNode, GPUs: GPUsPerNode}
+	}
+	for _, name := range simnodes.Names(c.Simulated) {
+		out[name] = history.Node{CPUs: CPUsPerNode}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -267,7 +268,8 @@ func killAgent(_ context.Context, c *cluster.Cluster, r *rand.Rand) (string, err
 }
 
 func nodeDown(ctx context.Context, c *cluster.Cluster, r *rand.Rand) (string, error) {
-	name := fmt.Sprintf("n%d", 1+r.IntN(len(c.Shape())))
+	names := slices.Sorted(maps.Keys(c.Shape()))
+	name := names[r.IntN(len(names))]
 	if err := update(ctx, c, name, "state=down", "reason=chaos"); err != nil {
 		return name, err
 	}

@@ -20,6 +20,7 @@ type kind struct {
 // kinds are chosen by their weights.
 var kinds = []kind{
 	{"plain", 24, func(_ context.Context, w *worker) { w.submit(w.job(), "") }},
+	{"simulated", 20, func(_ context.Context, w *worker) { w.simulated() }},
 	{"failing", 4, func(_ context.Context, w *worker) {
 		j := w.job()
 		j.ExitCode = 3
@@ -121,6 +122,23 @@ var kinds = []kind{
 func (w *worker) job() history.Job {
 	return history.Job{Nodes: 1, CPUs: 1 + w.random.Int64N(3),
 		Run: time.Duration(100+w.random.IntN(2500)) * time.Millisecond}
+}
+
+// simulated submits a job, or an array, to the simulated nodes, if there are any.
+func (w *worker) simulated() {
+	if w.Cluster.Simulated == 0 {
+		return
+	}
+	j := w.job()
+	if w.random.IntN(4) == 0 {
+		j = w.array()
+		for range 20 {
+			j.Tasks = append(j.Tasks, len(j.Tasks)+1)
+		}
+	} else if w.random.IntN(2) == 0 {
+		j.Nodes = 1 + w.random.Int64N(int64(min(16, w.Cluster.Simulated)))
+	}
+	w.submit(j, "", "-p", cluster.SimPartition, "-x", w.Cluster.RealNodes())
 }
 
 func (w *worker) array() history.Job {
