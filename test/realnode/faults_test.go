@@ -60,8 +60,9 @@ func testDaemonsKilled(t *testing.T, ctx context.Context, s *Site) {
 	if err := node.killProcesses(isAgent); err != nil {
 		t.Fatal(err)
 	}
-	waitForState(t, ctx, s, killed, "FAILED")
-	expectNotes(t, "agent", "start agent 0 n3")
+	proceed("agent")
+	waitForState(t, ctx, s, killed, "COMPLETED")
+	expectNotes(t, "agent", "start agent 0 n3", "start agent 1 n3", "end agent 1 n3")
 	again, once := job("again", node.spec.Name, "--requeue"), job("once", node.spec.Name, "--no-requeue")
 	began := time.Now()
 	if err := node.killAll(); err != nil {

@@ -374,3 +374,29 @@ func (m *machine) evict() bool {
 	m.sim.truth.nodeFailed = true
 	return m.sim.api.delete(keyOf(o), client.DeleteOptions{}) == nil
 }
+
+// killAgent kills the agent in a pod, and with it what runs there.
+func (m *machine) killAgent() bool {
+	o, ok := pick(m.sim.random, m.sim.api.list(kindPod))
+	if !ok {
+		return false
+	}
+	p, ok := o.(*corev1.Pod)
+	if !ok || p.Status.Phase != corev1.PodRunning || m.isLost(p.Spec.NodeName) {
+		return false
+	}
+	m.sim.truth.nodeFailed = true
+	m.stop(p)
+	if indexOf(p) == 0 {
+		a := m.agentsOf(m.runIn(runOf(p)))
+		a.mu.Lock()
+		a.refused = true // it reports nothing any more
+		a.mu.Unlock()
+	}
+	n := p.DeepCopy()
+	n.Status.Phase = corev1.PodFailed
+	n.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}}
+	m.sim.api.put(n)
+	return true
+}

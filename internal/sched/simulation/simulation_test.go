@@ -300,7 +300,7 @@ func (s *simulation) fault() {
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
 	names := []string{"process killed", "lease lost", "watch broken"}
 	if !s.quiet {
-		names = append(names, "node lost", "pod evicted")
+		names = append(names, "node lost", "pod evicted", "agent killed")
 	}
 	if s.clock > 0 {
 		names = append(names, "clock jumps")
@@ -316,6 +316,8 @@ func (s *simulation) fault() {
 		happened = s.machine.lose()
 	case "pod evicted":
 		happened = s.machine.evict()
+	case "agent killed":
+		happened = s.machine.killAgent()
 	case "watch broken":
 		happened = s.breakWatch()
 	case "clock jumps":

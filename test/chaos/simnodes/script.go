@@ -57,8 +57,8 @@ func (s *script) say(f *os.File, kind string) error {
 		exit = int64(s.exit)
 	}
 	now := time.Now()
-	_, err := fmt.Fprintf(f, "%s at=%d.%06d job=%d array=%d task=%d restart=%d name=%s user=%s node=%s step=batch proc=0 "+
-		"gpus= pid=0 exit=%d\n", kind, now.Unix(), now.Nanosecond()/1000, w.JobID, array, task, w.Restarts, s.name, w.User,
-		w.Hosts[0].Name, exit)
+	_, err := fmt.Fprintf(f, "%s at=%d.%06d job=%d array=%d task=%d restart=%d name=%s user=%s node=%s "+
+		"step=batch proc=0 gpus= pid=0 exit=%d\n", kind, now.Unix(), now.Nanosecond()/1000, w.JobID, array, task,
+		w.Restarts, s.name, w.User, w.Hosts[0].Name, exit)
 	return err
 }

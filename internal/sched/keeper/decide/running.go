@@ -158,6 +158,9 @@ func (f *Facts) batchEnded(p *corev1.Pod) Action {
 	if !reported && isContainerLost(p) {
 		return f.nodeFailed("node " + p.Spec.NodeName + " was started again")
 	}
+	if !reported && isAgentKilled(p) && f.Job.Spec.Job.Batch.Client == "" {
+		return f.nodeFailed("the agent on node " + p.Spec.NodeName + " was killed")
+	}
 	if reported {
 		return f.OutcomeOfReport(r, terminatedState(p).FinishedAt.Time)
 	}
@@ -170,6 +173,16 @@ func isContainerLost(p *corev1.Pod) bool {
 	t := terminatedState(p)
 	// The first is what containerd and CRI-O report, the second what the kubelet does.
 	return t != nil && (t.Reason == "Unknown" || t.Reason == "ContainerStatusUnknown")
+}
+
+// killedExitCode is that of a container whose first process got SIGKILL.
+const killedExitCode = 128 + 9
+
+// isAgentKilled reports whether the pod's first process, the agent, got SIGKILL. Slurm treats a
+// batch job whose slurmstepd is gone like one whose node has failed.
+func isAgentKilled(p *corev1.Pod) bool {
+	t := terminatedState(p)
+	return t != nil && t.ExitCode == killedExitCode && !isOOMKilled(p)
 }
 
 // isOOMKilled reports whether the kernel killed the pod's container because it
