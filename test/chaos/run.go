@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,7 @@ import (
 
 // Deadlines after the end of the load. They are far beyond what a busy machine needs.
 const (
-	drainTime = 4 * time.Minute  // for all jobs to end
+	drainTime = 4 * time.Minute  // for all jobs to end, from when one ended last
 	tidyTime  = 90 * time.Second // for what belonged to them to go
 )
 
@@ -129,10 +130,14 @@ func (o *options) observe(ctx context.Context, c *cluster.Cluster, l *load.Load,
 // drain waits until the queue is empty, helps jobs that wait for a user, and returns what
 // is in the queue at the end.
 func drain(ctx context.Context, c *cluster.Cluster, l *load.Load) []history.Row {
+	least := math.MaxInt
 	for deadline := time.Now().Add(drainTime); ; time.Sleep(500 * time.Millisecond) {
 		rows, err := c.Queue(ctx)
 		if err == nil && len(rows) == 0 || ctx.Err() != nil {
 			return nil
+		}
+		if err == nil && len(rows) < least {
+			least, deadline = len(rows), time.Now().Add(drainTime)
 		}
 		for _, r := range rows {
 			verb, args := "", []string(nil)

@@ -97,6 +97,13 @@ func (f *Facts) isQueuedWithLeader() bool {
 	return l != nil && l.AwaitsStart() && l.Status.Restarts > 0 && !f.Job.EndRequested() && l.Spec.Cancel == nil
 }
 
+// leaderEnded reports whether the first component has ended, and will not be queued again
+// because of a requeue that was requested when it ended.
+func (f *Facts) leaderEnded() bool {
+	l := f.Leader
+	return l != nil && l.IsFinal() && (!l.RequeueRequested() || l.EndRequested())
+}
+
 // lacksComponent reports whether a component was cancelled, without which the job cannot start.
 func (f *Facts) lacksComponent() bool {
 	return slices.ContainsFunc(f.Siblings, func(s *v1alpha1.BatchJob) bool {

@@ -111,3 +111,30 @@ func TestHetJobIsCancelledWithComponent(t *testing.T) {
 		t.Errorf("%d %+v", a.Kind, a.Outcome)
 	}
 }
+
+// A component in the queue is cancelled when the first one has ended, unless that one is about to
+// be queued again.
+func TestHetComponentWaitsForItsRequeuedLeader(t *testing.T) {
+	leader := func(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 8},
+			Status: v1alpha1.BatchJobStatus{State: v1alpha1.StateCompleted}}
+		change(b)
+		return b
+	}
+	for _, tt := range []struct {
+		name   string
+		leader *v1alpha1.BatchJob
+		want   Kind
+	}{
+		{"ended", leader(func(*v1alpha1.BatchJob) {}), End},
+		{"requeued", leader(func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }), Wait},
+		{"requeued and cancelled", leader(func(b *v1alpha1.BatchJob) {
+			b.Spec.Requeues, b.Spec.Cancel = 1, &v1alpha1.CancelRequest{}
+		}), End},
+	} {
+		a := Next(Facts{Job: aJob("PENDING"), Leader: tt.leader, Now: t0, Rules: rules})
+		if a.Kind != tt.want {
+			t.Errorf("the first component is %s: action %d, want %d", tt.name, a.Kind, tt.want)
+		}
+	}
+}

@@ -13,7 +13,7 @@ func (f *Facts) pending() Action {
 	switch {
 	case f.Job.EndRequested():
 		return endWith(v1alpha1.StateCancelled, f.waitReason(), "")
-	case f.Leader != nil && f.Leader.IsFinal(), f.lacksComponent():
+	case f.leaderEnded(), f.lacksComponent():
 		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.hasUnsplitComponents():
 		return Action{Kind: SplitComponents}
