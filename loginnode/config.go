@@ -69,6 +69,13 @@ type Config struct {
 	// at Renew. Together with an error it may return a Credential, whose Env sessions
 	// get until a retry succeeds.
 	Identity func(ctx context.Context, u *auth.User) (*Credential, error)
+	// Revoked reports whether a user who has logged in may no longer do so. What the user has
+	// here is then ended. It is called every second, so it has to be quick. nil: sessions
+	// outlive the right to log in.
+	Revoked func(u *auth.User) bool
+	// EndProcesses ends the processes of a revoked user that outlive their sessions; nil:
+	// they stay.
+	EndProcesses func(u *auth.User) error
 	// Nodes gives users access to the nodes of their jobs; nil: none.
 	Nodes *Nodes
 	// Pods runs each user's sessions in a pod; nil: they are children of this process.

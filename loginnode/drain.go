@@ -56,6 +56,7 @@ func (s *Server) sessions() int {
 // Close ends all connections at once and waits for them.
 func (s *Server) Close() {
 	s.draining.Store(true)
+	s.closeOnce.Do(func() { close(s.closing) })
 	s.mu.Lock()
 	for l := range s.listeners {
 		l.Close()

@@ -42,6 +42,8 @@ type Server struct {
 	wait           sync.WaitGroup // connections of any kind
 	open           map[*conn]bool
 	draining       atomic.Bool
+	closing        chan struct{} // closed when the server closes
+	closeOnce      sync.Once
 }
 
 // version is the server's software version. OpenSSH's client reports that it reads no
@@ -69,6 +71,7 @@ func New(cfg Config) (*Server, error) {
 			cfg.Now,
 		),
 		listeners:      map[net.Listener]bool{},
+		closing:        make(chan struct{}),
 		conns:          map[*conn]bool{},
 		open:           map[*conn]bool{},
 		activeSessions: map[notifier]time.Time{},
@@ -102,6 +105,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	if cfg.Pods != nil {
 		s.pods = newPodManager(s)
+	}
+	if cfg.Revoked != nil {
+		s.wait.Add(1)
+		go s.watchRevoked()
 	}
 	return s, nil
 }

@@ -404,6 +404,10 @@ type UserSpec struct {
 	// ServiceAccount above. Empty: the object's own name.
 	Identities []string `json:"identities,omitempty"`
 
+	// Disabled users cannot log in, submit jobs or use the queue. Their pending jobs do not
+	// start; running ones go on.
+	Disabled bool `json:"disabled,omitempty"`
+
 	// AdminLevel: "None" (default), "Operator" or "Administrator".
 	AdminLevel     string   `json:"adminLevel,omitempty"`
 	DefaultAccount string   `json:"defaultAccount,omitempty"`
@@ -438,6 +442,9 @@ const (
 	JobEventsWarnings = "Warnings"
 	JobEventsAll      = "All"
 )
+
+// LabelSource on a User is the name of the source that keeps it in step (docs/admin/identity.md).
+const LabelSource = "berth.hpc/source"
 
 // ServiceAccountName is the ServiceAccount of the job pods in a user's namespace.
 const ServiceAccountName = "berth-job"

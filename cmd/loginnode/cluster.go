@@ -47,6 +47,7 @@ func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(
 				Source:     "User " + p.Name,
 			}, nil
 		},
+		Revoked: k.Revoked,
 		Credential: func(ctx context.Context, u *auth.User) (*loginnode.Credential, error) {
 			cred, err := k.Credential(ctx, u.Name, u.UID)
 			if cred == nil {

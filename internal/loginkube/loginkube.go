@@ -138,6 +138,9 @@ func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
 	if err := c.check(&u); err != nil {
 		return nil, err
 	}
+	if u.Spec.Disabled {
+		return nil, fmt.Errorf("the user %s is disabled", name)
+	}
 	p := &Person{
 		Name: name, UID: int(u.Spec.UID), GID: int(u.Spec.GID), Groups: []int{int(u.Spec.GID)},
 		GroupNames: map[int]string{}, Home: u.Spec.Home, Shell: u.Spec.Shell, Keys: slices.Clone(u.Spec.SSHKeys),
@@ -157,6 +160,19 @@ func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
 		p.Shell = "/bin/bash"
 	}
 	return p, c.addKeys(p)
+}
+
+// Revoked reports whether a user who logged in with the uid may no longer do so: the User is
+// disabled, has another uid, or was deleted. While the API server is away, what it said last
+// counts.
+func (c *Cluster) Revoked(name string, uid int) bool {
+	select {
+	case <-c.users.first:
+	default:
+		return false // nothing is known yet
+	}
+	u, ok := c.users.get(name)
+	return !ok || u.Spec.Disabled || u.Spec.UID != int64(uid)
 }
 
 // maxID is the largest uid or gid; the one above means "no change" to the kernel.

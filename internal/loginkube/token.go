@@ -40,7 +40,7 @@ type tokenRequest struct {
 
 // Credential requests a token of the user's ServiceAccount. uid is the one with which
 // the user has logged in: if the name has another uid in the cluster, it is another
-// user. A user that the cluster does not have gets no token; the next request is a
+// user. A user that the cluster does not have, or that is disabled, gets no token; the next request is a
 // minute later. With an error it still returns the future environment.
 func (c *Cluster) Credential(ctx context.Context, user string, uid int) (*Credential, error) {
 	cred := &Credential{Env: []string{"KUBECONFIG=%d/" + fileKubeconfig}}
@@ -48,7 +48,7 @@ func (c *Cluster) Credential(ctx context.Context, user string, uid int) (*Creden
 		return cred, err
 	}
 	u, ok := c.users.get(user)
-	if !ok || u.Spec.Namespace == "" {
+	if !ok || u.Spec.Namespace == "" || u.Spec.Disabled {
 		return &Credential{Renew: time.Now().Add(time.Minute)}, nil
 	}
 	if u.Spec.UID != int64(uid) {

@@ -17,7 +17,7 @@ import (
 type Record struct {
 	Time time.Time `json:"time"`
 	// Event: login, login-failed, logout, session-start, session-end,
-	// session-failed, forward, refused, pod-retired, drain.
+	// session-failed, forward, refused, revoked, pod-retired, drain.
 	Event  string `json:"event"`
 	Conn   string `json:"conn,omitempty"` // the id of the connection
 	User   string `json:"user,omitempty"`

@@ -8,14 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// place returns how sessions are limited: by a cgroup for each user. If no cgroup can
+// groups returns how sessions are limited: by a cgroup for each user. If no cgroup can
 // be created, it logs the reason and returns resource limits instead, unless the limits
 // are required.
-func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error), []session.Limit, error) {
+func (g *Cgroup) groups(warn func(string)) (*session.Cgroups, []session.Limit, error) {
 	if g == nil {
 		return nil, nil, nil
 	}
@@ -26,7 +25,7 @@ func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error)
 	groups := &session.Cgroups{Parent: g.Parent, CPU: g.CPUs, Memory: g.Memory, PIDs: g.PIDs}
 	switch err := groups.Ready(); {
 	case err == nil:
-		return groups.Place, nil, nil
+		return groups, nil, nil
 	case g.Required, errors.Is(err, unix.EINVAL): // the kernel's error for invalid values
 		return nil, nil, fmt.Errorf("cgroup: %w", err)
 	default:

@@ -37,6 +37,8 @@ type Peers struct {
 type Connected struct {
 	Lookup     func(ctx context.Context, name string) (*auth.User, error)
 	Credential func(ctx context.Context, u *auth.User) (*loginnode.Credential, error)
+	// Revoked reports whether a user who logged in with the uid may no longer do so.
+	Revoked func(name string, uid int) bool
 	// Nodes lets users reach the nodes of their jobs; nil: no.
 	Nodes *loginnode.Nodes
 	// Pods start, list and remove users' pods (loginnode.Pods); nil: users have no pods.
@@ -147,6 +149,7 @@ func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peer
 	c.Log = log
 	if peers.cluster != nil {
 		c.Identity, c.Nodes = peers.cluster.Credential, peers.cluster.Nodes
+		f.revocation(&c, peers.cluster)
 	}
 	if f.Pods != nil {
 		if c.Pods, err = f.pods(peers.cluster); err != nil {

@@ -376,8 +376,10 @@ func (f *File) sessionLimits(c *session.Config, warn func(string)) error {
 	}
 	group := *f.Cgroup
 	own.fill(&group)
-	var standIns []session.Limit
-	c.Place, standIns, err = group.place(warn)
+	groups, standIns, err := group.groups(warn)
+	if groups != nil {
+		c.Place, c.EndAll = groups.Place, groups.Kill
+	}
 	c.Limits = append(c.Limits, missing(standIns, c.Limits)...)
 	return err
 }

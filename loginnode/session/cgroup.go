@@ -93,6 +93,15 @@ func (c *Cgroups) leave(uid, fd int) {
 	}
 }
 
+// Kill ends all processes of a user.
+func (c *Cgroups) Kill(uid int) error {
+	err := writeFile(filepath.Join(c.dir(uid), "cgroup.kill"), "1")
+	if errors.Is(err, fs.ErrNotExist) { // the user has no group, so no process
+		return nil
+	}
+	return err
+}
+
 // remove removes the groups of users without sessions. Removing one with processes
 // fails, as it should, and is retried later. c.mu is held.
 func (c *Cgroups) remove() {

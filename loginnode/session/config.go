@@ -47,6 +47,8 @@ type Config struct {
 	// Place returns a descriptor of the cgroup directory in which a session's process
 	// starts, with the user's limits; nil: none.
 	Place func(u *auth.User) (cgroup int, done func(), err error)
+	// EndAll ends all processes of a user; nil: it is not possible.
+	EndAll func(uid int) error
 	// Agent opens a socket for the user's forwarded agent; nil: agents are not
 	// forwarded.
 	Agent func(ctx context.Context, l *auth.Login, c ssh.Conn) (socket string, done func(), err error)

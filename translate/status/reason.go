@@ -21,6 +21,7 @@ const (
 	ReasonHeldAdmin                = "JobHeldAdmin"
 	ReasonNodeNotAvailable         = "ReqNodeNotAvail"
 	ReasonNodeDown                 = "NodeDown"
+	ReasonInvalidAccount           = "InvalidAccount"
 	ReasonPartitionDown            = "PartitionDown"
 	ReasonLicenses                 = "Licenses"
 	ReasonReservation              = "Reservation"

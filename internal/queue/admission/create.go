@@ -177,7 +177,8 @@ func decodeNew(raw []byte) (*v1alpha1.BatchJob, error) {
 }
 
 // submitter returns the User that a job in the namespace runs as: the namespace's
-// owner, who is the caller unless an administrator submits the job.
+// owner, who is the caller unless an administrator submits the job. Nobody submits jobs of a
+// disabled user, except the scheduler: what it creates was submitted before.
 func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1alpha1.User, error) {
 	owner := a.Directory.Owner(namespace)
 	switch {
@@ -186,6 +187,8 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 			"%s: no user of this cluster has the namespace %q; an administrator creates one as a User object",
 			refusal.InvalidUser, namespace,
 		)
+	case owner.Spec.Disabled && !caller.Trusted:
+		return nil, refusef("%s: the user %s is disabled", refusal.InvalidUser, owner.Name)
 	case authz.May(a.Directory.RolesOn(caller, owner.Name, ""), authz.Job, authz.Create) != authz.Deny:
 		return owner, nil
 	case caller.User == nil:

@@ -103,6 +103,28 @@ func TestWhoMaySubmitWhere(t *testing.T) {
 	}
 }
 
+// TestDisabledUsers: nobody submits jobs of a disabled user but the scheduler, which creates
+// parts of what was submitted before; and the user acts on nobody's jobs.
+func TestDisabledUsers(t *testing.T) {
+	h := newHarness(t)
+	disabled := fake.User("anna", 1001)
+	disabled.Spec.Disabled, disabled.Spec.AdminLevel = true, "Administrator"
+	fake.Feed(h.Cluster, disabled)
+	for _, by := range []authv1.UserInfo{anna, inAJob, root} {
+		_, refused := h.create(t, by, submission(nil), false)
+		if refused == nil || !strings.Contains(refused.Message, "Invalid user id: the user anna is disabled") {
+			t.Errorf("%s: %v", by.Username, refused)
+		}
+	}
+	ofBen := submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" })
+	if _, refused := h.create(t, anna, ofBen, false); refused == nil {
+		t.Error("a disabled administrator submits for others")
+	}
+	if _, refused := h.create(t, who("system:berth-scheduler"), submission(nil), false); refused != nil {
+		t.Errorf("the scheduler: %v", refused)
+	}
+}
+
 // TestAmbiguousUsers: a namespace or an identity that two Users claim belongs to neither.
 func TestAmbiguousUsers(t *testing.T) {
 	h := newHarness(t)

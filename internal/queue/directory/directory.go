@@ -70,7 +70,7 @@ type Caller struct {
 	// Identity and Groups are what the caller was resolved from.
 	Identity string
 	Groups   []string
-	User     *v1alpha1.User // nil: the identity is no User's
+	User     *v1alpha1.User // nil: the identity is no User's, or that of a disabled one
 	// Admin may act for every user; Operator may change and cancel every job. An
 	// Admin is an Operator.
 	Admin, Operator bool
@@ -79,13 +79,16 @@ type Caller struct {
 }
 
 // Resolve returns the caller with the authenticated identity, never nil. A caller
-// without User, Admin or Trusted has no rights.
+// without User, Admin or Trusted has no rights. A disabled User has none, in its jobs too.
 func (d *Directory) Resolve(identity string, groups []string) *Caller {
 	c := &Caller{
 		Name: identity, Identity: identity, Groups: groups,
 		User:    d.index.get().byIdentity[identity],
 		Admin:   slices.Contains(groups, Masters),
 		Trusted: d.trusted[identity],
+	}
+	if c.User != nil && c.User.Spec.Disabled {
+		c.Name, c.User = c.User.Name, nil
 	}
 	if c.User != nil {
 		c.Name = c.User.Name

@@ -84,6 +84,9 @@ func (s *Snapshot) blockedReason(b *v1alpha1.BatchJob, p *Partition) string {
 	if r := s.dependencies.Reason(b); r != "" {
 		return r
 	}
+	if u := s.users[b.Spec.User]; u != nil && u.Spec.Disabled {
+		return status.ReasonInvalidAccount
+	}
 	switch strings.ToUpper(p.Spec.State) {
 	case "DOWN":
 		return status.ReasonPartitionDown

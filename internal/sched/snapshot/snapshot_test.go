@@ -157,6 +157,20 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
+// TestJobsOfDisabledUsersWait: a job of a disabled user does not start, and one that runs goes
+// on.
+func TestJobsOfDisabledUsersWait(t *testing.T) {
+	u := &v1alpha1.User{}
+	u.Name, u.Spec.Disabled = schedtest.Job(9).Spec.User, true
+	s := newSnapshot(Input{
+		Jobs:   []*v1alpha1.BatchJob{schedtest.Job(9), schedtest.Job(3, schedtest.RunningOn("0", "n1"))},
+		Policy: Policy{Users: []*v1alpha1.User{u}},
+	})
+	if len(s.Pending) != 1 || s.Pending[0].Blocked != "InvalidAccount" || len(s.Running) != 1 {
+		t.Errorf("pending %+v, running %+v", s.Pending, s.Running)
+	}
+}
+
 func TestOutcomesOfDependencies(t *testing.T) {
 	b := schedtest.Job(9, func(b *v1alpha1.BatchJob) {
 		b.Spec.Job.Dependencies.Items = []job.Dependency{
