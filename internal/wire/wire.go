@@ -85,6 +85,10 @@ const (
 	FieldManagerSacctmgr = "sacctmgr"
 	// SystemNamespace is the namespace of Berth's own objects.
 	SystemNamespace = "berth-system"
+	// DirectoryConfigMap in it says how users are kept in step with a directory, in the
+	// entry DirectoryReport.
+	DirectoryConfigMap = "berth-directory"
+	DirectoryReport    = "report.json"
 
 	// ResourceGRES plus a GRES name (and "-" and a type) is the extended resource that
 	// nodes of a local cluster offer for it, such as gres.berth.hpc/gpu.

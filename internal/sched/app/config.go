@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/queue"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
+	"github.com/berth-hpc/berth/internal/sched/usersync"
 )
 
 // Config is the configuration of Run. Only Kube is required.
@@ -86,6 +87,9 @@ type Config struct {
 	// bindings, with the settings UserNamespaces.
 	Namespaces     bool
 	UserNamespaces namespaces.Settings
+
+	// Directory names the sources with which Users are kept in step; nil: none.
+	Directory *usersync.Config
 
 	// LeaderURL is where a process with the API role alone connects to the leader. "":
 	// the address in the webhook configurations.

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/certfile"
 	"github.com/berth-hpc/berth/internal/sched/flags"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
+	"github.com/berth-hpc/berth/internal/sched/usersync"
 )
 
 // Main is cmd/scheduler: it runs the process with the flags of the command line.
@@ -76,6 +77,12 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		var err error
 		if c.UserNamespaces.Egress, err = namespaces.ReadEgress(values.Egress); err != nil {
 			return c, fmt.Errorf("--egress-policy: %w", err)
+		}
+	}
+	if values.Directory != "" {
+		var err error
+		if c.Directory, err = usersync.ReadConfig(values.Directory); err != nil {
+			return c, fmt.Errorf("--directory: %w", err)
 		}
 	}
 	c.TLS = TLSFiles{CA: values.CA, Certificate: values.Certificate, Key: values.Key}

@@ -23,6 +23,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/plugin"
 	"github.com/berth-hpc/berth/internal/sched/power"
 	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/internal/sched/usersync"
 	"github.com/berth-hpc/berth/internal/sched/workload"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -93,6 +94,12 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if cfg.Namespaces {
 		namespaceController = namespaces.New(cluster, cfg.UserNamespaces, cfg.Log)
 	}
+	var users *usersync.Controller
+	if cfg.Directory != nil {
+		if users, err = usersync.New(cluster, cfg.Directory, time.Now, cfg.Log); err != nil {
+			return err
+		}
+	}
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err
 	}
@@ -149,6 +156,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if namespaceController != nil {
 		wg.Go(func() { namespaceController.Run(ctx) })
 	}
+	if users != nil {
+		wg.Go(func() { users.Run(ctx) })
+	}
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
 	wg.Go(func() { nodes.Run(ctx) })
@@ -162,7 +172,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
-	h.lead(newCollector(cluster, plan, rec, api.queue.API()))
+	h.lead(newCollector(cluster, plan, rec, api.queue.API(), users))
 	defer h.lead(nil)
 	select {
 	case err := <-failed:

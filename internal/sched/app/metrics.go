@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	queueapi "github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/usersync"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -21,10 +22,13 @@ type collector struct {
 	planner *planner.Planner
 	rec     *acct.Recorder
 	queue   *queueapi.API
+	users   *usersync.Controller // nil: there is no directory
 }
 
-func newCollector(c *control.Cluster, p *planner.Planner, r *acct.Recorder, q *queueapi.API) *collector {
-	return &collector{c, p, r, q}
+func newCollector(
+	c *control.Cluster, p *planner.Planner, r *acct.Recorder, q *queueapi.API, u *usersync.Controller,
+) *collector {
+	return &collector{c, p, r, q, u}
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -46,6 +50,11 @@ var (
 	planMetric    = desc("plan_seconds", "How long the newest plan took.")
 	backlogMetric = desc("accounting_backlog", "Jobs whose records wait to be written.")
 	awayMetric    = desc("accounting_away", "1 while the accounting database does not answer.")
+
+	directoryMetric = desc("directory_last_success_timestamp_seconds",
+		"When the source of users was last read completely.", "source")
+	directoryUsersMetric    = desc("directory_users", "Enabled users of the source.", "source")
+	directoryProblemsMetric = desc("directory_problems", "What is wrong with users, as berth doctor lists it.")
 )
 
 func (c *collector) collect(to chan<- prometheus.Metric) {
@@ -55,9 +64,26 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	c.jobs(gauge)
 	c.requests(to)
 	c.nodes(gauge)
+	c.directory(gauge)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Backlog()))
 	gauge(awayMetric, truth(c.rec.Err() != nil))
+}
+
+// directory adds how the sources of users stand.
+func (c *collector) directory(gauge addGauge) {
+	if c.users == nil {
+		return
+	}
+	r := c.users.Report()
+	for i := range r.Sources {
+		s := &r.Sources[i]
+		gauge(directoryUsersMetric, float64(s.Users), s.Name)
+		if s.Since != nil {
+			gauge(directoryMetric, float64(s.Since.Unix()), s.Name)
+		}
+	}
+	gauge(directoryProblemsMetric, float64(len(r.Problems)))
 }
 
 func truth(b bool) float64 {

@@ -23,7 +23,7 @@ type Flags struct {
 	Retention                        int // days
 	HealthAddress, JobSetAddress     string
 	Pod, Objects, AgentImage, Labels string
-	Egress                           string // file
+	Egress, Directory                string // files
 	Namespaces, ProtectJobs, Verbose bool
 }
 
@@ -70,6 +70,8 @@ func (f *Flags) Set() *flag.FlagSet {
 		"`file` with the destinations that pods of users may connect to; empty: no limit")
 	s.BoolVar(&f.ProtectJobs, "protect-jobs", false,
 		"refuse evictions of jobs' pods, so that kubectl drain waits for jobs; needs --user-namespaces")
+	s.StringVar(&f.Directory, "directory", "",
+		"`file` that names sources of users, such as LDAP, with which Users are kept in step (default: none)")
 	s.BoolVar(&f.Verbose, "verbose", false, "log every decision")
 	return s
 }
