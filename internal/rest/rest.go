@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -73,6 +74,9 @@ type API struct {
 	opts     Options
 	sessions *sessions
 	turns    chan struct{} // nil: any number of requests at the same time
+
+	mu     sync.Mutex
+	bodies map[string]int // those that are being received, by user
 }
 
 // New returns an API.
@@ -80,7 +84,7 @@ func New(o Options) *API {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	a := &API{opts: o, sessions: newSessions(o.Cluster.client, o.Now)}
+	a := &API{opts: o, sessions: newSessions(o.Cluster.client, o.Now), bodies: map[string]int{}}
 	if o.Threads > 0 {
 		a.turns = make(chan struct{}, o.Threads)
 	}
@@ -121,6 +125,7 @@ type request struct {
 	api     *API
 	version *version
 	session *session
+	body    []byte
 	now     time.Time
 	local   bool // made with the credential of this process
 }
@@ -158,14 +163,6 @@ func (a *API) Handler(local bool) http.Handler {
 // serve returns the handler of an endpoint.
 func (a *API) serve(v *version, handle func(*request) ([]byte, error), local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		if a.turns != nil {
-			select {
-			case a.turns <- struct{}{}:
-				defer func() { <-a.turns }()
-			case <-hr.Context().Done():
-				return
-			}
-		}
 		r := &request{Request: hr, api: a, version: v, now: a.opts.Now(), local: local}
 		body, err := a.answer(r, local, handle)
 		code, kind := http.StatusOK, "application/json"
@@ -196,24 +193,81 @@ func (a *API) log(r *request, code int) {
 	a.opts.Log(printable.Escape(fmt.Sprintf("%s %s %s: %d", user, r.Method, r.URL.Path, code)))
 }
 
-// answer authenticates the caller and returns the document.
+// answer returns the document. It takes a turn for the caller's authentication and one for
+// the answer, but none while it receives the body, which the client may send slowly.
 func (a *API) answer(r *request, local bool, handle func(*request) ([]byte, error)) ([]byte, error) {
+	if err := a.inTurn(r, func() error { return a.authenticate(r, local) }); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.body, err = a.receive(r); err != nil {
+		return nil, err
+	}
+	var document []byte
+	err = a.inTurn(r, func() (err error) {
+		document, err = handle(r)
+		return err
+	})
+	return document, err
+}
+
+// inTurn calls do when fewer than Threads requests are processed, or returns an error if the
+// client does not wait for that.
+func (a *API) inTurn(r *request, do func() error) error {
+	if a.turns != nil {
+		select {
+		case a.turns <- struct{}{}:
+			defer func() { <-a.turns }()
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+	return do()
+}
+
+// authenticate finds the session of the caller.
+func (a *API) authenticate(r *request, local bool) error {
 	token, user, ok := credential(r.Header, local, a.opts.JWT)
 	if !ok {
-		return nil, errNotAuthenticated
+		return errNotAuthenticated
 	}
 	var err error
 	if r.session, err = a.sessions.find(r.Context(), token); err != nil {
-		return nil, err
+		return err
 	}
 	if user != "" && user != r.session.user {
-		return nil, errNotAuthenticated
+		return errNotAuthenticated
 	}
-	return handle(r)
+	return nil
 }
 
-// readBody returns the request's body.
-func (r *request) readBody() ([]byte, error) {
+// maxBodies is how many bodies of one user are received at the same time, so that slow ones
+// do not use up the connections and the memory of the others.
+const maxBodies = 16
+
+// receive returns the request's body.
+func (a *API) receive(r *request) ([]byte, error) {
+	if r.Method != http.MethodPost { // no other request has a body that counts
+		return nil, nil
+	}
+	user := r.session.user
+	a.mu.Lock()
+	full := a.bodies[user] >= maxBodies
+	if !full {
+		a.bodies[user]++
+	}
+	a.mu.Unlock()
+	if full {
+		return nil, &failure{code: http.StatusTooManyRequests, number: errUnspecified,
+			message: fmt.Sprintf("%d other requests of this user are being received", maxBodies)}
+	}
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.bodies[user]--; a.bodies[user] == 0 {
+			delete(a.bodies, user)
+		}
+	}()
 	data, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if large := new(http.MaxBytesError); errors.As(err, &large) {
 		return nil, invalid(errRejected, "the request has more than %d bytes", maxBody)

@@ -2,13 +2,16 @@ package rest
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/option"
@@ -75,11 +78,14 @@ func TestArguments(t *testing.T) {
 
 // apiServer answers requests for the cluster's description, and counts them.
 type apiServer struct {
+	mu       sync.Mutex
 	requests []string // tokens
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.requests = append(s.requests, token)
 	if token == "bad" {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -88,14 +94,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"user": token, "namespace": "user-" + token})
 }
 
-// TestSessions: a token is resolved once a minute, a refused one never stays, and the
-// number of sessions is bounded.
-func TestSessions(t *testing.T) {
-	s := &apiServer{}
+// connect returns a cluster whose API server is s, until the test ends.
+func connect(t *testing.T, s *apiServer) *Cluster {
+	t.Helper()
 	server := httptest.NewServer(s)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	p := &stdio.Process{
 		LookupEnv: func(string) (string, bool) { return "", false },
+		Hostname:  func() (string, error) { return "web", nil },
 		ReadFile: func(string) ([]byte, error) {
 			return []byte("current-context: x\ncontexts: [{name: x, context: {cluster: x}}]\n" +
 				"clusters: [{name: x, cluster: {server: '" + server.URL + "'}}]\n"), nil
@@ -105,6 +111,69 @@ func TestSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// TestSlowBodies: clients that send bodies slowly keep no other request from being answered,
+// and a user can have only a few of them.
+func TestSlowBodies(t *testing.T) {
+	a := New(Options{Cluster: connect(t, &apiServer{}), JWT: true, Threads: 1, Now: time.Now})
+	server := httptest.NewServer(a.Handler(false))
+	defer server.Close()
+	request := func(user string, body io.Reader) int {
+		method := http.MethodPost
+		if body == nil {
+			method = http.MethodGet
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/slurm/v0.0.38/job/1", body)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		r.Header.Set(headerToken, user)
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			return 0 // the body was closed with an error
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	var clients sync.WaitGroup
+	var bodies []*io.PipeWriter
+	for range maxBodies {
+		body, w := io.Pipe()
+		bodies = append(bodies, w)
+		clients.Go(func() { request("anna", body) })
+	}
+	eventually.Holds(t, "all bodies are being received", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.bodies["anna"] == maxBodies
+	})
+	if got := request("anna", strings.NewReader("{}")); got != http.StatusTooManyRequests {
+		t.Errorf("one body more: %d", got)
+	}
+	for user, body := range map[string]io.Reader{"anna": nil, "ben": strings.NewReader("{}")} {
+		if got := request(user, body); got == 0 || got == http.StatusTooManyRequests {
+			t.Errorf("%s: %d", user, got)
+		}
+	}
+	for _, w := range bodies {
+		w.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	clients.Wait()
+	eventually.Holds(t, "no body is being received", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.bodies) == 0
+	})
+}
+
+// TestSessions: a token is resolved once a minute, a refused one never stays, and the
+// number of sessions is bounded.
+func TestSessions(t *testing.T) {
+	s := &apiServer{}
+	c := connect(t, s)
 	now := time.Unix(1000, 0)
 	all := newSessions(c.client, func() time.Time { return now })
 	find := func(token string) *session {

@@ -39,12 +39,8 @@ type description map[string]json.RawMessage
 
 // submit serves POST job/submit.
 func submit(r *request) ([]byte, error) {
-	data, err := r.readBody()
-	if err != nil {
-		return nil, err
-	}
 	var in submission
-	if len(data) > 0 && json.Unmarshal(data, &in) != nil {
+	if len(r.body) > 0 && json.Unmarshal(r.body, &in) != nil {
 		return nil, errUnreadable
 	}
 	parts := in.Jobs

@@ -62,15 +62,11 @@ var settings = map[string]setting{
 // updateJob serves POST job/ID. The body has the properties to change. "hold" holds or
 // releases the job.
 func updateJob(r *request) ([]byte, error) {
-	data, err := r.readBody()
-	if err != nil {
-		return nil, err
-	}
 	id, ok := r.jobID()
 	if !ok {
 		return nil, r.updateFailed(&failure{number: errInvalidJobID})
 	}
-	set, hold, err := parseSettings(data)
+	set, hold, err := parseSettings(r.body)
 	if err != nil {
 		return nil, err
 	}
