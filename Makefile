@@ -99,7 +99,7 @@ e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmp
 	$(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestMPI
 
 e2e-programs: build ## other projects' programs, those that are installed or in BERTH_PROGRAMS=DIR, on a local cluster (minutes of their own waiting)
-	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestInstalledPrograms
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 25m ./test/e2e -run TestInstalledPrograms
 
 e2e-real: build ## the installed product on three real kubelets with containerd (root)
 	test/realnode/run.sh
