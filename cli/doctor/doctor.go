@@ -42,8 +42,9 @@ func New(p *stdio.Process, connect func() (Client, error)) *cobra.Command {
 credentials: whether it responds and is recent enough, whether the resource types
 of Berth, JobSet and PodGroups are installed, whether the queue responds and jobs
 are admitted, your permissions, whether the clocks agree, how many nodes can run
-jobs, whether jobs can use this directory, and whether the login node sees its
-clients' addresses. Nothing is changed.
+jobs, whether jobs can use this directory, whether users share uids, how the
+sources of users stand, and whether the login node sees its clients' addresses.
+Nothing is changed.
 
 Each line begins with ok, warning, or wrong; the exit code is 1 if anything is
 wrong.`,
@@ -98,6 +99,8 @@ func (d *doctor) check(ctx context.Context) {
 		d.pools(ctx)
 	}
 	d.admission(ctx)
+	d.users(ctx)
+	d.directory(ctx)
 	d.login(ctx)
 }
 

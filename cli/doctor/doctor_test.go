@@ -58,6 +58,12 @@ func healthy() fakeCluster {
 	}
 }
 
+// report adds the scheduler's report about sources of users.
+func report(p fakeCluster, text string) {
+	data, _ := json.Marshal(map[string]any{"data": map[string]string{wire.DirectoryReport: text}})
+	p["/api/v1/namespaces/"+wire.SystemNamespace+"/configmaps/"+wire.DirectoryConfigMap] = string(data)
+}
+
 // login adds a login node to a cluster.
 func login(p fakeCluster, kind, policy, config string) {
 	service, _ := json.Marshal(map[string]any{"spec": map[string]any{"type": kind, "externalTrafficPolicy": policy}})
@@ -105,6 +111,21 @@ func TestDoctor(t *testing.T) {
 		"no webhook": {func(p fakeCluster) {
 			p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"}
 		}, "admission of jobs fails: failed calling webhook", true},
+		"users that share a uid": {func(p fakeCluster) {
+			p["/apis/berth.hpc/v1alpha1/users"] = `{"items":[{"metadata":{"name":"b"},"spec":{"uid":7,"namespace":"x"}},{"metadata":{"name":"a"},"spec":{"uid":7,"namespace":"y"}}]}`
+		}, "wrong    the users a, b have the same uid 7", true},
+		"users": {func(p fakeCluster) {
+			p["/apis/berth.hpc/v1alpha1/users"] = `{"items":[{"metadata":{"name":"b"},"spec":{"uid":7,"namespace":"x"}}]}`
+		}, "ok       no two of 1 users share a uid", false},
+		"users that cannot be listed": {func(p fakeCluster) {
+			p["/apis/berth.hpc/v1alpha1/users"] = &kube.Error{Kind: kube.Forbidden, Message: "no"}
+		}, "ok       the clocks agree", false},
+		"a directory that is away": {func(p fakeCluster) {
+			report(p, `{"sources":[{"name":"ldap","users":5,"error":"connection refused","lastSuccess":"2026-01-02T03:00:00Z"}]}`)
+		}, "the source ldap of users could not be read, last successfully: 2026-01-02 03:00:00: connection refused", true},
+		"a directory with a clash": {func(p fakeCluster) {
+			report(p, `{"sources":[{"name":"ldap","users":5}],"problems":["user \"\u001b[2J\" is refused"]}`)
+		}, `warning  users: user "\x1b[2J" is refused`, false},
 		"the login node sees addresses": {func(p fakeCluster) { login(p, "LoadBalancer", "Local", "{}") }, "ok       the login node sees its clients' addresses", false},
 		"the login node sees nodes": {func(p fakeCluster) { login(p, "NodePort", "Cluster", "proxyProtocolFrom: []") },
 			"warning  the login node sees the addresses of nodes", false},

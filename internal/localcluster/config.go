@@ -40,6 +40,9 @@ type Config struct {
 	// state directory.
 	Accounting string
 
+	// Directory is the file with the sources of users for the scheduler; "": there are none.
+	Directory string
+
 	// EtcdServers are the URLs of an etcd that somebody else runs; empty: the process of the
 	// cluster runs one.
 	EtcdServers []string
@@ -164,6 +167,7 @@ type SchedulerConfig struct {
 	Admit      func(controlplane.Admit)
 	Accounting string // database of accounting
 	Archive    string // directory of archived records
+	Directory  string // file with the sources of users
 }
 
 // NodesConfig is the configuration of the process nodes.

@@ -141,9 +141,9 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 	config := map[string]any{
 		"listen":   []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))},
 		"hostKeys": filepath.Join(dir, "hostkeys"), "generateHostKeys": true,
-		"runDir": loginRunDir(k.StateDir),
-		"audit":  filepath.Join(dir, "audit.json"),
-		"users":  []any{map[string]any{"cluster": true}}, "allowUsers": allowed,
+		"runDir":             loginRunDir(k.StateDir),
+		"audit":              filepath.Join(dir, "audit.json"),
+		"users":              []any{map[string]any{"cluster": true}},
 		"permitRootLogin":    true, // if root runs the cluster, root is its first user
 		"path":               k.BinDir + ":/usr/local/bin:/usr/bin:/bin",
 		"loginPath":          k.BinDir,
@@ -154,6 +154,11 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		// The kernel counts a user's processes on the whole machine, including the
 		// user's jobs.
 		"userProcesses": "unlimited",
+	}
+	if k.Directory == "" {
+		config["allowUsers"] = allowed
+	} else { // the directory has homes for its users, but this machine may not have made them
+		config["makeHome"] = true
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {

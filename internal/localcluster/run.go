@@ -242,6 +242,7 @@ func (k *cluster) setUp(ctx context.Context) error {
 	})
 	g.Go(func() error { return configure(ctx, a, k.Config) })
 	g.Go(func() error { return k.addUsers(ctx, a) })
+	g.Go(func() error { return k.permitNamespaces(ctx, a) })
 	g.Go(func() error {
 		if err := k.removeOldNodes(ctx, a); err != nil {
 			return err

@@ -96,3 +96,36 @@ func userKubeconfig(store *pki.Store, server string, u Account) ([]byte, error) 
 	}
 	return pki.Kubeconfig(server, store.CA.CertPEM, pair, u.Name, u.Namespace()), nil
 }
+
+// permitNamespaces lets the scheduler create the namespaces of users, if it gets them from a
+// directory. It may bind the two roles of users and no others.
+func (k *cluster) permitNamespaces(ctx context.Context, a *api) error {
+	if k.Directory == "" {
+		return nil
+	}
+	const rbac, name = "rbac.authorization.k8s.io", "berth-namespaces"
+	rule := func(group string, resources, verbs []any, names ...any) any {
+		r := map[string]any{"apiGroups": []any{group}, "resources": resources, "verbs": verbs}
+		if len(names) > 0 {
+			r["resourceNames"] = names
+		}
+		return r
+	}
+	for _, o := range []map[string]any{{
+		"apiVersion": rbac + "/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": name},
+		"rules": []any{
+			rule("", []any{"namespaces", "serviceaccounts"}, []any{"get", "create"}),
+			rule(rbac, []any{"rolebindings", "clusterrolebindings"}, []any{"get", "create", "update"}),
+			rule(rbac, []any{"clusterroles"}, []any{"bind"}, "berth-user", "berth-queue"),
+		},
+	}, {
+		"apiVersion": rbac + "/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": name},
+		"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+		"subjects": []any{map[string]any{"apiGroup": rbac, "kind": "User", "name": identityScheduler}},
+	}} {
+		if err := a.apply(ctx, &unstructured.Unstructured{Object: o}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -171,6 +171,7 @@ func TestRefused(t *testing.T) {
 		"a user name twice":           {append([]string{"--set", "users[1].name=alice,users[1].uid=1001"}, alice...), "alice is there twice"},
 		"a uid twice":                 {append([]string{"--set", "users[1].name=bob,users[1].uid=1000"}, alice...), "bob and alice have the same uid"},
 		"an invalid key":              {append([]string{"--set", "users[0].keys[0]=PRIVATE"}, alice...), "/users/0/keys/0"},
+		"a directory without sources": {[]string{"--set", "directory.enabled=true"}, "names no source of users"},
 		"no homes":                    {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
 		"an invalid size":             {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
 		"an invalid CIDR":             {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},

@@ -215,6 +215,22 @@ podAntiAffinity:
 {{- end }}
 {{- end }}
 
+{{- /* directoryConfig: the file of --directory, with the paths of the Secret and the
+authorities where they are not set */ -}}
+{{- define "berth.directoryConfig" -}}
+{{- $d := .Values.directory -}}
+{{- $config := deepCopy $d.config -}}
+{{- range $config.sources }}
+{{- with .ldap }}
+{{- if and .bindDN $d.bindPasswordSecret.name (not .bindPasswordFile) }}
+{{- $_ := set . "bindPasswordFile" (printf "/etc/berth/directory-secret/%s" $d.bindPasswordSecret.key) }}
+{{- end }}
+{{- if and $d.ca (not .caFile) }}{{ $_ := set . "caFile" "/etc/berth/directory/ca.crt" }}{{ end }}
+{{- end }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
 {{- /* egress: "yes" where the destinations of users' pods are limited */ -}}
 {{- define "berth.egress" -}}
 {{- if and .Values.networkPolicy.enabled .Values.networkPolicy.egress.enabled }}yes{{ end -}}

@@ -33,6 +33,7 @@ type Options struct {
 	Foreground bool
 	Fresh      bool
 	SlurmConf  string
+	Directory  string
 	Users      []string
 	Scheduler  string
 	BinDir     string
@@ -65,6 +66,8 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.StringVar(&o.SlurmConf, "slurm-conf", "", "read nodes, partitions and parameters from a slurm.conf `file`")
 	fs.StringArrayVar(&o.Users, "user", nil,
 		"make this `user` of the machine a user of the cluster (repeatable; as root)")
+	fs.StringVar(&o.Directory, "directory", "",
+		"`file` that names sources of users, such as LDAP, who become users of the cluster (as root)")
 	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
 	fs.BoolVar(&o.Foreground, "foreground", false, "stay in the foreground; Ctrl-C ends the cluster")
 	fs.IntVar(&o.APIPort, "api-port", 0,
@@ -147,6 +150,7 @@ func (o *Options) Complete(euid int, env func(string) string, dir, exe string) e
 	}
 	abs(&o.StateDir)
 	abs(&o.SlurmConf)
+	abs(&o.Directory)
 	abs(&o.BinDir)
 	if o.BinDir == "" {
 		o.BinDir = filepath.Dir(exe)
@@ -177,6 +181,8 @@ func (o *Options) check(euid int) error {
 		return errors.New("--etcd-server: it must be the URL of a Unix socket, as unix:///run/etcd.sock")
 	case len(o.EtcdServers) > 0 && o.Fresh:
 		return errors.New("--fresh: the state in the etcd of --etcd-server would remain; wipe it there, and leave out --fresh")
+	case o.Directory != "" && euid != 0:
+		return errors.New("--directory: jobs can run as other users only when root starts the cluster")
 	case len(o.Users) > 0 && euid != 0:
 		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/berth-hpc/berth/internal/processnode"
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 	"github.com/berth-hpc/berth/internal/sched/app"
+	"github.com/berth-hpc/berth/internal/sched/usersync"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -50,14 +51,22 @@ func network(key string, isolated bool) (localcluster.Network, error) {
 }
 
 func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()) error {
-	return app.Run(ctx, app.Config{
+	cfg := app.Config{
 		Kube: c.Kube, Listener: c.Listener,
 		PublicURL: c.PublicURL, PodURL: c.PodURL, KubeURL: c.KubeURL,
 		TLS:      app.TLSFiles{CA: c.CAFile, Certificate: c.CertFile, Key: c.KeyFile},
 		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true,
 		DefaultProfile: true, Identity: "local",
 		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
-	})
+	}
+	if c.Directory != "" {
+		var err error
+		if cfg.Directory, err = usersync.ReadConfig(c.Directory); err != nil {
+			return fmt.Errorf("--directory: %w", err)
+		}
+		cfg.Namespaces = true
+	}
+	return app.Run(ctx, cfg)
 }
 
 func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error {
