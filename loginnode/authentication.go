@@ -70,6 +70,12 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	if s.cfg.Banner != "" {
 		cfg.BannerCallback = func(ssh.ConnMetadata) string { return s.cfg.Banner }
 	}
+	if s.cfg.Password != nil && s.gateway == nil {
+		cfg.KeyboardInteractiveCallback = func(m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (
+			*ssh.Permissions, error) {
+			return s.authPassword(c, m, ask)
+		}
+	}
 	if s.cfg.DeviceLogin != nil {
 		cfg.KeyboardInteractiveCallback = func(m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (
 			*ssh.Permissions, error) {

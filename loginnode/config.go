@@ -89,6 +89,14 @@ type Config struct {
 	DeviceLogin func(ctx context.Context, u *auth.User, tell func(text string) error) error
 	DeviceGrace time.Duration
 
+	// Password verifies the answers to Prompts, joined, by keyboard-interactive; nil: no
+	// passwords. It returns nil only for the user's own. Prompts nil: "Password: ".
+	// PasswordRate bounds the attempts for one user; 0: one in 5 s, with bursts of 5.
+	// Attempts above it are delayed, for at most 10 s.
+	Password     func(ctx context.Context, user, password string) error
+	Prompts      []string
+	PasswordRate limit.Rate
+
 	// Log is the administrator's log; nil: none. Audit receives the audit log, one JSON
 	// object a line; nil: none.
 	Log   *slog.Logger
@@ -152,6 +160,13 @@ func (c *Config) complete() error {
 	c.Penalties.Complete()
 	c.LoginRate = limit.Rate{PerSecond: or(c.LoginRate.PerSecond, 20), Burst: or(c.LoginRate.Burst, 100)}
 	c.SessionRate = limit.Rate{PerSecond: or(c.SessionRate.PerSecond, 50), Burst: or(c.SessionRate.Burst, 200)}
+	c.PasswordRate = limit.Rate{PerSecond: or(c.PasswordRate.PerSecond, 0.2), Burst: or(c.PasswordRate.Burst, 5)}
+	if c.Password != nil && c.DeviceLogin != nil {
+		return errors.New("passwords and the login at a provider exclude each other: both are keyboard-interactive")
+	}
+	if len(c.Prompts) == 0 {
+		c.Prompts = []string{"Password: "}
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -29,11 +29,13 @@ type Server struct {
 	quotas       *limit.Quotas
 	loginRates   *limit.Rates // of a user
 	sessionRates *limit.Rates // of a user's sessions
-	metrics      metrics.Metrics
-	audit        *audit.Log
-	credentials  *credentials
-	pods         *podManager   // nil: no pods
-	gateway      *gatewayState // nil: not in a pod
+
+	passwordRates *limit.Rates // of attempts for a user
+	metrics       metrics.Metrics
+	audit         *audit.Log
+	credentials   *credentials
+	pods          *podManager   // nil: no pods
+	gateway       *gatewayState // nil: not in a pod
 
 	mu             sync.Mutex
 	listeners      map[net.Listener]bool
@@ -80,6 +82,7 @@ func New(cfg Config) (*Server, error) {
 		loginRates:     limit.NewRates("logins", cfg.LoginRate, maxRateWait, cfg.Now),
 		sessionRates:   limit.NewRates("sessions", cfg.SessionRate, maxRateWait, cfg.Now),
 	}
+	s.passwordRates = limit.NewRates("passwords", cfg.PasswordRate, maxRateWait, cfg.Now)
 	s.audit = audit.New(cfg.Audit, cfg.Now, func(err error) { cfg.Log.Error("audit log", "error", err) })
 	if err := makeRunDir(cfg.RunDir); err != nil {
 		return nil, err

@@ -8,5 +8,5 @@ import (
 )
 
 func main() {
-	os.Exit(daemon.Main(os.Args[1:], os.Stdout, os.Stderr, daemon.Peers{Connect: connect}))
+	os.Exit(daemon.Main(os.Args[1:], os.Stdout, os.Stderr, daemon.Peers{Connect: connect, Passwords: passwords}))
 }

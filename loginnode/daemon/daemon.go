@@ -31,6 +31,9 @@ type Peers struct {
 	// Connect follows the cluster until ctx ends; nil: there is none. p describes the
 	// pods of users; nil: users have no pods.
 	Connect func(ctx context.Context, c Cluster, p *Pods, log func(string)) (*Connected, error)
+	// Passwords returns the function that verifies passwords at the directory with this
+	// configuration, in JSON. It returns nil only for the user's own password.
+	Passwords func(config []byte) (func(ctx context.Context, user, password string) error, error)
 }
 
 // Connected is a cluster that is followed.
@@ -144,6 +147,9 @@ func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peer
 	}
 	c, err := f.config(peers)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.Passwords.config(&c, p); err != nil {
 		return nil, err
 	}
 	c.Log = log

@@ -90,6 +90,7 @@ type File struct {
 	Forwarding Forwarding `json:"forwarding,omitempty"`
 	Pods       *Pods      `json:"pods,omitempty"`
 	OIDC       *OIDC      `json:"oidc,omitempty"`
+	Passwords  *Passwords `json:"passwords,omitempty"`
 	Cluster    *Cluster   `json:"cluster,omitempty"`
 }
 
@@ -179,6 +180,16 @@ type OIDC struct {
 	RequiredGroups   []string `json:"requiredGroups,omitempty"`
 	GroupsClaim      string   `json:"groupsClaim,omitempty"`
 	Timeout          Duration `json:"timeout,omitempty"`
+}
+
+// Passwords lets users log in with what a directory verifies, beside keys.
+type Passwords struct {
+	// LDAP is a ldapsource.Config. The password is that with which the user may bind.
+	LDAP map[string]any `json:"ldap"`
+	// Prompts are shown one after the other, and the answers joined; nil: "Password: ".
+	Prompts []string `json:"prompts,omitempty"`
+	// Rate bounds the attempts for one user.
+	Rate *Rate `json:"rate,omitempty"`
 }
 
 // Pods gives each user a pod of their own, in which their sessions run.

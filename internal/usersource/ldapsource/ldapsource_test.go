@@ -2,6 +2,7 @@ package ldapsource_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -252,5 +253,32 @@ func TestConfig(t *testing.T) {
 		{URLs: []string{"ldap://x"}, AllowPlaintext: true, Users: good.Users},
 	} {
 		newSource(t, c)
+	}
+}
+
+// TestVerify: a password is the user's only if the server lets exactly that user bind with it.
+func TestVerify(t *testing.T) {
+	server := ldaptest.Start(t)
+	server.AddUser("ann", 2001, 3000, "userPassword: secret of ann")
+	server.AddUser("ben", 2002, 3000, "userPassword: secret of ben", "shadowExpire: 1")
+	server.AddUser("nothing", 2003, 3000)
+	server.AddUser("left", 2004, 3000, "userPassword: secret of left", "employeeType: left")
+	cfg := config(server)
+	cfg.Users.Disabled = "(employeeType=left)"
+	s := newSource(t, cfg)
+	if err := s.Verify(t.Context(), "ann", "secret of ann"); err != nil {
+		t.Error(err)
+	}
+	for _, c := range [][2]string{
+		{"ann", ""}, {"ann", "wrong"}, {"ann", "secret of ben"}, {"*", "secret of ann"}, {"an*", "secret of ann"}, {"ANN", "secret of ann"},
+		{"ann)(uid=*", "secret of ann"}, {"nobody", "secret"}, {"ben", "secret of ben"}, {"nothing", "x"}, {"left", "secret of left"}, {"", "secret of ann"},
+	} {
+		if s.Verify(t.Context(), c[0], c[1]) == nil {
+			t.Errorf("%q logs in with %q", c[0], c[1])
+		}
+	}
+	server.Stop()
+	if err := s.Verify(t.Context(), "ann", "secret of ann"); err == nil || errors.Is(err, ldapsource.ErrWrongPassword) {
+		t.Errorf("a directory that is away: %v", err)
 	}
 }
