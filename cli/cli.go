@@ -63,7 +63,11 @@ func Main(name string, args []string, p *stdio.Process, d Deps) int {
 	if _, set := p.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(800)
 	}
-	err := make(p, d).Run(context.Background(), args)
+	ctx := context.Background()
+	elsewhere, err := runOnClusters(ctx, name, args, p, d)
+	if !elsewhere {
+		err = make(p, d).Run(ctx, args)
+	}
 	code := Exit(p.Err, name, err)
 	if submits[name] {
 		return slurmerr.ExitCodeFor(err, p.Env)

@@ -22,9 +22,6 @@ import (
 // other.
 var kinds = []string{"clusters", "nodepools", "partitions", "qos", "accounts", "users", "reservations"}
 
-// labelSource on a User names the directory that keeps it.
-const labelSource = "berth.hpc/source"
-
 // Client is the part of the API client that export uses.
 type Client interface {
 	GetAll(ctx context.Context, path string, into any) error
@@ -108,7 +105,7 @@ func run(ctx context.Context, p *stdio.Process, c Client, wanted []string) error
 			return err
 		}
 		for _, o := range list.Items {
-			if label(o, labelSource) != "" {
+			if label(o, v1alpha1.LabelSource) != "" {
 				continue
 			}
 			changed := changedByCommands(o)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/dump"
@@ -142,7 +143,8 @@ func (o *Options) lists(v *option.Values) (err error) {
 	}
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
 	o.reasons = v.All("reason")
-	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
+	o.clusters = v.List("cluster")
+	if slices.Contains(lower(o.clusters), "all") || o.p.Env(kube.EnvCluster) != "" { // or this is one of them
 		o.clusters = nil
 	}
 	if text := v.First("nodelist"); text != "" {

@@ -222,6 +222,9 @@ func (c *Client) Environment(ctx context.Context, id string) ([]string, error) {
 // Cluster returns the name of the cluster. names are the clusters that the user
 // named (-M); any other than this one is an error, in Slurm's words.
 func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
+	if chosen := c.api.Config().ClusterName; chosen != "" {
+		return chosen, nil // this client is that of one of the clusters
+	}
 	info, err := c.ClusterInfo(ctx)
 	if err != nil {
 		return "", err

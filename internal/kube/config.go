@@ -43,8 +43,19 @@ type Config struct {
 	// --state-dir to start this cluster.
 	StateDir string
 
+	// ClusterName is the cluster that the command line chose among several (EnvCluster);
+	// "": it chose none.
+	ClusterName string
+
 	again func() (*Config, error) // finds the configuration again
 }
+
+// Variables by which a command that is run for several clusters (-M) chooses one of them. They
+// are not meant for users.
+const (
+	EnvCluster = "BERTH_CLUSTER" // the name that the user gave
+	EnvContext = "BERTH_CONTEXT" // the context in the kubeconfig; "": the current one
+)
 
 // envKubeHost is the variable with the API server's URL in the environment of jobs.
 const envKubeHost = "BERTH_KUBE_HOST"
@@ -57,6 +68,7 @@ const envKubeHost = "BERTH_KUBE_HOST"
 func Find(p *stdio.Process, explicit string) (*Config, error) {
 	cfg, err := find(p, explicit)
 	if err == nil {
+		cfg.ClusterName = p.Env(EnvCluster)
 		cfg.again = func() (*Config, error) { return find(p, explicit) }
 	}
 	return cfg, err

@@ -97,6 +97,9 @@ func readKubeconfig(p *stdio.Process, paths []string) (*Config, error) {
 			),
 		}
 	}
+	if name := p.Env(EnvContext); name != "" {
+		merged.CurrentContext = name
+	}
 	cfg, err := merged.resolve(p)
 	if err != nil {
 		return nil, badConfig(source, err)

@@ -1,0 +1,330 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// probeTimeout is how long a command waits for the connection to one of several clusters.
+const probeTimeout = time.Second
+
+// Commands that list or change something on each of several clusters, and those of which
+// only one cluster can be used at a time.
+var (
+	onEach = map[string]bool{
+		"squeue": true, "sinfo": true, "sprio": true, "sshare": true, "sacct": true, "scancel": true,
+	}
+	onOne = map[string]bool{"scontrol": true, "sdiag": true}
+)
+
+// site is one of the clusters of a command.
+type site struct {
+	name      string
+	variables map[string]string // that choose it
+	err       error             // why it cannot be used
+	unknown   bool              // because no cluster has this name
+}
+
+// clusterNames returns the clusters that the command line, or else SLURM_CLUSTERS, names,
+// each once; nil: the command is for the present cluster.
+func clusterNames(command string, args []string, p *stdio.Process) []string {
+	text := p.Env("SLURM_CLUSTERS")
+	if command == "sbatch" {
+		text = cmp.Or(p.Env("SBATCH_CLUSTERS"), text)
+	}
+	names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+	mentioned := slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "--cl") || strings.HasPrefix(a, "-") && strings.Contains(a, "M")
+	})
+	if mentioned {
+		if given, _ := option.ClustersIn(command, args); given != nil {
+			names = given
+		}
+	}
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// runOnClusters runs the command for other clusters than the present one. ok is false if the
+// command is for the present one, or cannot be used for others.
+func runOnClusters(
+	ctx context.Context, name string, args []string, p *stdio.Process, d Deps,
+) (ok bool, err error) {
+	if !onEach[name] && !onOne[name] && !submits[name] {
+		return false, nil
+	}
+	names := clusterNames(name, args, p)
+	if slices.Contains(names, "all") && onEach[name] {
+		names = allClusters(ctx, p)
+	}
+	if len(names) == 0 {
+		return false, nil
+	}
+	if _, found := kube.Locate(p, names[0]); len(names) == 1 && !found && name != "srun" && name != "salloc" {
+		return false, nil // the command itself compares the name with that of the present cluster
+	}
+	sites, err := known(name, p, locate(ctx, p, names))
+	switch {
+	case err != nil:
+		return true, err
+	case onOne[name] && len(sites) > 1:
+		return true, slurmerr.Newf(slurmerr.Fatal, "Only one cluster can be used at a time with %s", name)
+	case submits[name] && len(sites) > 1:
+		s, err := earliest(ctx, name, args, p, d, sites)
+		if err != nil {
+			return true, err
+		}
+		return true, registry[name](on(s.in, s.site), d).Run(ctx, args)
+	case len(sites) == 1:
+		if sites[0].err != nil {
+			return true, sites[0].err
+		}
+		return true, registry[name](on(p, sites[0]), d).Run(ctx, args)
+	}
+	return true, runOnEach(ctx, name, args, p, d, sites)
+}
+
+// known returns the sites without those whose names no cluster has, and reports these; it
+// returns an error if none is left.
+func known(name string, p *stdio.Process, sites []site) ([]site, error) {
+	var out []site
+	var names []string
+	for _, s := range sites {
+		names = append(names, s.name)
+		if !s.unknown {
+			out = append(out, s)
+			continue
+		}
+		slurmerr.Print(p.Err, name, s.err)
+	}
+	if len(out) == 0 {
+		list := printable.Escape(strings.Join(names, ","))
+		return nil, slurmerr.Newf(slurmerr.Refused, "'%s' can't be reached now, or it is an invalid entry for "+
+			"--cluster.  Use 'sacctmgr list clusters' to see available clusters.", list)
+	}
+	return out, nil
+}
+
+// runOnEach runs the command on one cluster after the other. It reports the clusters that
+// cannot be used, and returns the first error.
+func runOnEach(
+	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, sites []site,
+) (err error) {
+	first := true
+	for _, s := range sites {
+		failure := s.err
+		if failure == nil {
+			more, q := args, on(p, s)
+			if !first && name == "sacct" {
+				more = append([]string{"--noheader"}, args...)
+			} else if !first {
+				q.Out = &separated{p.Out, false}
+			}
+			first = false
+			failure = registry[name](q, d).Run(ctx, more)
+		}
+		if failure != nil {
+			slurmerr.Print(p.Err, name, failure)
+			if err == nil {
+				err = &slurmerr.Error{Code: slurmerr.ExitCode(failure)}
+			}
+		}
+	}
+	return err
+}
+
+// separated is a Writer that writes an empty line in front of the heading of a cluster.
+type separated struct {
+	io.Writer
+	begun bool
+}
+
+func (w *separated) Write(b []byte) (int, error) {
+	if !w.begun && bytes.HasPrefix(b, []byte("CLUSTER:")) {
+		if _, err := w.Writer.Write([]byte("\n")); err != nil {
+			return 0, err
+		}
+	}
+	w.begun = true
+	return w.Writer.Write(b)
+}
+
+// locate finds the clusters of these names, and tries at the same time whether they answer.
+func locate(ctx context.Context, p *stdio.Process, names []string) []site {
+	sites := make([]site, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		sites[i].name = name
+		variables, found := kube.Locate(p, name)
+		if !found {
+			// It may be the name of the present cluster.
+			variables = map[string]string{kube.EnvCluster: name}
+			sites[i].unknown, sites[i].err = isOther(ctx, p, name)
+		}
+		sites[i].variables = variables
+		if found && len(names) > 1 {
+			wg.Go(func() { sites[i].err = probe(ctx, on(p, sites[i]), name) })
+		}
+	}
+	wg.Wait()
+	return sites
+}
+
+// isOther reports whether the present cluster has another name.
+func isOther(ctx context.Context, p *stdio.Process, name string) (other bool, err error) {
+	c, err := jobs.Connect(p)
+	if err != nil {
+		return false, err
+	}
+	own, err := c.Cluster(ctx, nil)
+	if err != nil || own == name {
+		return false, err
+	}
+	return true, slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.", printable.Escape(name))
+}
+
+// probe returns an error if the cluster accepts no connection within probeTimeout. A cluster
+// behind a proxy is not tried.
+func probe(ctx context.Context, p *stdio.Process, name string) error {
+	cfg, err := kube.Find(p, "")
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(cfg.Server)
+	if err != nil || cfg.Proxy != "" {
+		return err
+	}
+	address := u.Host
+	if u.Port() == "" {
+		address = net.JoinHostPort(u.Hostname(), u.Scheme)
+	}
+	dialer := net.Dialer{Timeout: probeTimeout}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return slurmerr.Newf(slurmerr.Refused, "cluster %s does not answer: %v", printable.Escape(name), err)
+	}
+	return conn.Close()
+}
+
+// allClusters returns the names of all clusters that Locate knows, and of the present one.
+func allClusters(ctx context.Context, p *stdio.Process) []string {
+	names := kube.Clusters(p)
+	if c, err := jobs.Connect(p); err == nil {
+		if own, err := c.Cluster(ctx, nil); err == nil && !slices.Contains(names, own) {
+			names = append([]string{own}, names...)
+		}
+	}
+	return names
+}
+
+// on returns p with the variables that choose the cluster.
+func on(p *stdio.Process, s site) *stdio.Process {
+	q := *p
+	q.LookupEnv = func(name string) (string, bool) {
+		if v, ok := s.variables[name]; ok {
+			return v, v != ""
+		}
+		return p.LookupEnv(name)
+	}
+	q.Environ = func() []string {
+		out := slices.DeleteFunc(p.Environ(), func(v string) bool {
+			name, _, _ := strings.Cut(v, "=")
+			_, changed := s.variables[name]
+			return changed
+		})
+		for name, v := range s.variables {
+			if v != "" {
+				out = append(out, name+"="+v)
+			}
+		}
+		return out
+	}
+	return &q
+}
+
+// chosen is the cluster on which a job starts first.
+type chosen struct {
+	site
+	in *stdio.Process // with the job's script to read again
+	at time.Time
+}
+
+// plannedStart is the layout of the time in the answer to --test-only.
+const plannedStart = "2006-01-02T15:04:05"
+
+// earliest asks the planner of each cluster when the job would start there. Of clusters with
+// the same answer the first one is taken.
+func earliest(
+	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, sites []site,
+) (best *chosen, err error) {
+	var script []byte
+	if _, operands := option.ClustersIn(name, args); name == "sbatch" && len(operands) == 0 && p.In != nil {
+		if script, err = io.ReadAll(p.In); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range sites {
+		failure := s.err
+		if failure == nil {
+			var at time.Time
+			if at, failure = startOn(ctx, name, args, p, d, s, script); failure == nil {
+				if best == nil || at.Before(best.at) {
+					best = &chosen{s, nil, at}
+				}
+				continue
+			}
+		}
+		if err == nil {
+			err = failure
+		}
+	}
+	if best == nil {
+		return nil, err
+	}
+	q := *p
+	if script != nil {
+		q.In = bytes.NewReader(script)
+	}
+	best.in = &q
+	return best, nil
+}
+
+// startOn returns when the job would start on the cluster.
+func startOn(
+	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, s site, script []byte,
+) (at time.Time, err error) {
+	var answer bytes.Buffer
+	q := on(p, s)
+	q.Out, q.Err = &answer, &answer
+	if script != nil {
+		q.In = bytes.NewReader(script)
+	}
+	if err := registry[name](q, d).Run(ctx, append([]string{"--test-only"}, args...)); err != nil {
+		return at, err
+	}
+	_, rest, _ := strings.Cut(answer.String(), " to start at ")
+	if len(rest) < len(plannedStart) {
+		return p.Now(), nil // it is accepted, and the planner does not say when it starts
+	}
+	return time.ParseInLocation(plannedStart, rest[:len(plannedStart)], p.Now().Location())
+}
