@@ -49,10 +49,11 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 		return nil, err
 	}
 	if err := complete(in, p); err != nil {
-		return nil, withCorrections(err, p, true)
+		return nil, p.Corrected(err, true)
 	}
 	j := p.Job
 	wholeMemory(&j.Shape)
+	dropPastBegin(&j, in)
 	expandArbitrary(p, &j)
 	b := &j.Batch
 	b.SubmitHost, b.SubmitAddress, b.SubmitSID = in.Hostname, in.address(), in.Session

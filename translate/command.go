@@ -49,7 +49,7 @@ func (c *Call) parseComponent(in *Input, args []string, lenient bool) error {
 	}
 	p.Preliminary, c.last = true, p
 	if err := p.CommandLine(args); err != nil {
-		return err
+		return p.Corrected(err, false)
 	}
 	if c.Client = p.Client; c.Client.OnlyPrints() {
 		return nil

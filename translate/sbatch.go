@@ -4,7 +4,6 @@
 package translate
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -108,7 +107,7 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 func component(in Input, p *option.Parsed) (*Submission, error) {
 	warnings, err := parse(&in, p)
 	if err != nil {
-		return nil, withCorrections(err, p, false)
+		return nil, p.Corrected(err, false)
 	}
 	if p.Client.OnlyPrints() {
 		return &Submission{Client: p.Client}, nil
@@ -116,7 +115,7 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	j := &p.Job
 	setNames(j, &in, p)
 	if err := complete(&in, p); err != nil {
-		return nil, withCorrections(err, p, true)
+		return nil, p.Corrected(err, true)
 	}
 	environment, err := environment(&in, p)
 	if err != nil {
@@ -128,28 +127,19 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	}
 	submitted := *j
 	wholeMemory(&submitted.Shape)
+	dropPastBegin(&submitted, &in)
 	return &Submission{
 		Options: options, Job: submitted, Script: in.Script, Environment: environment, Client: p.Client,
 		Warnings: append(p.Warnings, warnings...),
 	}, nil
 }
 
-// withCorrections returns a refusal together with the errors about options that Slurm
-// ignored before. checked: the refusal comes from a check of the options against each other,
-// before which Slurm has checked them against its configuration.
-func withCorrections(err error, p *option.Parsed, checked bool) error {
-	e, ok := errors.AsType[*slurmerr.Error](err)
-	if !ok {
-		return err
+// dropPastBegin removes a begin time that is not in the future: as in Slurm, it is as if it
+// were not given.
+func dropPastBegin(j *job.Job, in *Input) {
+	if j.Time.Begin <= in.Now.Unix() {
+		j.Time.Begin = 0
 	}
-	var lines []string
-	for _, w := range p.Warnings {
-		if strings.HasPrefix(w, "error: Ignoring ") && (checked || !strings.Contains(w, "AllowSpecResourcesUsage")) {
-			lines = append(lines, p.Command.String()+": "+w)
-		}
-	}
-	e.Before = append(lines, e.Before...)
-	return e
 }
 
 // parse applies the options of script, environment and command line to p, in

@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/printable"
@@ -17,6 +18,12 @@ func (o *Options) checks() option.Checks {
 	return option.Checks{
 		"starttime": o.checkTime, "endtime": o.checkTime,
 		"timelimit-min": checkTimeLimit, "timelimit-max": checkTimeLimit,
+		"ncpus":  func(text string) error { return checkSpan(text, "cpu") },
+		"nnodes": func(text string) error { return checkSpan(text, "node") },
+		"units":  checkUnit,
+		"jobs":   checkJobs,
+		"flags":  func(text string) error { _, err := parseFlags(text); return err },
+		"uid":    o.checkNames(&o.given.Users), "gid": o.checkNames(&o.given.Groups),
 		"state": checkStates, "reason": checkReasons, "whole-hetjob": o.checkWholeHet, "nodelist": o.checkNodes(),
 	}
 }
@@ -36,6 +43,42 @@ func checkTimeLimit(text string) error {
 		return slurmerr.New(slurmerr.Fatal, "Invalid time limit specification")
 	}
 	return nil
+}
+
+func checkSpan(text, what string) error {
+	_, err := parseSpan(text, what)
+	return err
+}
+
+// checkUnit checks the letter at the beginning.
+func checkUnit(text string) error {
+	e := &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type"}
+	switch {
+	case text == "": // Slurm's message ends at the byte 0
+		e.Before = []string{"sacct: error: Invalid unit type '"}
+	case !strings.Contains("KMGTP", strings.ToUpper(text[:1])):
+		e.Before = []string{fmt.Sprintf("sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'",
+			printable.Escape(text[:1]))}
+	default:
+		return nil
+	}
+	return e
+}
+
+// checkNames keeps the names of users or groups, for the error about an unknown one, and
+// refuses an empty list.
+func (o *Options) checkNames(to *[]string) func(string) error {
+	return func(text string) error {
+		if strings.Trim(text, ",") == "" {
+			return &slurmerr.Error{Code: 1} // Slurm says nothing
+		}
+		for name := range strings.SplitSeq(text, ",") {
+			if _, err := strconv.ParseInt(name, 10, 64); name != "" && err != nil {
+				*to = append(*to, name)
+			}
+		}
+		return nil
+	}
 }
 
 func checkStates(text string) error {

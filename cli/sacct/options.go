@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/kube"
@@ -37,17 +38,8 @@ func (o *Options) layout(v *option.Values) error {
 		slurmerr.Print(o.p.Err, "sacct", err)
 	}
 	o.settings.Settings = format.Settings{Location: o.p.Now().Location(), Layout: times, NoConvert: v.Has("noconvert")}
-	if u := v.Get("units"); v.Has("units") {
-		unit := strings.ToUpper(u)
-		if u == "" { // Slurm's message ends at the byte 0
-			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type",
-				Before: []string{"sacct: error: Invalid unit type '"}}
-		}
-		if len(unit) != 1 || !strings.Contains("KMGTP", unit) {
-			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type",
-				Before: []string{fmt.Sprintf("sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'", u)}}
-		}
-		o.settings.Unit = unit[0]
+	if v.Has("units") {
+		o.settings.Unit = strings.ToUpper(v.Get("units"))[0] // the rest does not count
 	}
 	o.style.NoHeader = v.Has("noheader")
 	if last := v.Last("parsable", "parsable2"); last != "" {
@@ -131,7 +123,7 @@ func (o *Options) chooseFields(text string) error {
 }
 
 // lists reads the plain filters.
-func (o *Options) lists(v *option.Values) (err error) {
+func (o *Options) lists(v *option.Values) error {
 	q := &o.query
 	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
 	for _, name := range []string{"accounts", "partition", "qos", "name", "nodelist"} {
@@ -143,13 +135,15 @@ func (o *Options) lists(v *option.Values) (err error) {
 	}
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
 	o.reasons = v.All("reason")
-	o.clusters = v.List("cluster")
+	o.clusters = v.All("cluster")
 	if slices.Contains(lower(o.clusters), "all") || o.p.Env(kube.EnvCluster) != "" { // or this is one of them
 		o.clusters = nil
 	}
 	if text := v.First("nodelist"); text != "" {
+		var err error
 		if q.Nodes, err = hostlist.ExpandLenient(text); err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
+			o.badNodes = &slurmerr.Error{Message: "Invalid argument", Code: int(syscall.EINVAL)}
+			o.nothing = true
 		}
 	}
 	return nil
@@ -173,9 +167,6 @@ func (o *Options) namesComponent(r *status.Record) bool {
 // are listed, unless jobs are named or the caller is root.
 func (o *Options) people(v *option.Values) error {
 	q := &o.query
-	if v.Has("uid") && len(v.All("uid")) == 0 {
-		return &slurmerr.Error{Code: 1} // Slurm says nothing
-	}
 	for _, u := range v.All("uid") {
 		if n, err := strconv.ParseInt(u, 10, 64); err == nil {
 			q.UserIDs = append(q.UserIDs, n)
@@ -196,45 +187,8 @@ func (o *Options) people(v *option.Values) error {
 		q.Users, q.UserIDs = nil, nil
 		return nil
 	}
-	q.Me = !named && !v.Has("jobs") && o.p.UID != 0
+	q.Me = !named && !o.namesJobs(v) && !v.Has("nodelist") && o.p.UID != 0
 	return nil
-}
-
-// jobs reads -j: jobs, and steps of them.
-func (o *Options) jobs(v *option.Values) error {
-	o.steps = map[string][]string{}
-	for _, text := range value.SplitJobs(v.Joined("jobs")) {
-		job, step, isStep := strings.Cut(text, ".")
-		number, task, isTask := strings.Cut(job, "_")
-		number, offset, isHet := strings.Cut(number, "+")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err == nil && n == 0 {
-			o.query.Jobs, o.steps = nil, map[string][]string{} // it stands for every job
-			return nil
-		}
-		if err != nil || n < 0 {
-			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
-		}
-		if isHet && !number10(offset) {
-			return slurmerr.Newf(slurmerr.Fatal, "Bad hetjob offset specified: %s", number)
-		}
-		if isTask && task != "*" && !number10(task) {
-			return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", number)
-		}
-		if isStep && step == "" ||
-			step != "" && step != "batch" && step != "extern" && step != "interactive" &&
-				!number10(strings.Split(step, "+")[0]) {
-			return slurmerr.Newf(slurmerr.Fatal, "Bad step specified: %s", job)
-		}
-		o.query.Jobs = append(o.query.Jobs, job)
-		o.steps[job] = append(o.steps[job], step)
-	}
-	return nil
-}
-
-func number10(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 32)
-	return err == nil
 }
 
 // ranges reads -i, -I, -k and -K.
@@ -261,9 +215,17 @@ func span(v *option.Values, name, what string) (r [2]int64, err error) {
 	if !v.Has(name) {
 		return r, nil
 	}
-	low, high, both := strings.Cut(v.Get(name), "-")
+	return parseSpan(v.Get(name), what)
+}
+
+// parseSpan parses N or N-M; an empty text is any number.
+func parseSpan(text, what string) (r [2]int64, err error) {
+	if text == "" {
+		return r, nil
+	}
+	low, high, both := strings.Cut(text, "-")
 	bad := func() error {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", v.Get(name), what)
+		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", text, what)
 	}
 	if r[0], err = strconv.ParseInt(low, 10, 32); err != nil || r[0] < 0 {
 		return r, bad()
@@ -328,7 +290,7 @@ func (o *Options) times(v *option.Values) error {
 	}
 	if start.IsZero() {
 		switch y, m, d := now.Date(); {
-		case v.Has("jobs"):
+		case o.namesJobs(v):
 		case len(o.query.States) > 0:
 			start = now
 		default:
@@ -357,10 +319,10 @@ func (o *Options) times(v *option.Values) error {
 	if !start.IsZero() {
 		o.query.Start = start.Unix()
 	}
-	if !end.IsZero() || !v.Has("jobs") && len(o.query.States) > 0 {
+	if !end.IsZero() || !o.namesJobs(v) && len(o.query.States) > 0 {
 		o.query.End = until.Unix()
 	}
-	o.untilNow = o.query.End == 0 && !v.Has("jobs")
+	o.untilNow = o.query.End == 0 && (!o.namesJobs(v) || len(o.query.States) > 0)
 	if v.Has("truncate") {
 		o.settings.From, o.settings.To = o.query.Start, until.Unix()
 	}
@@ -391,12 +353,25 @@ func badTime(text string, err error) error {
 
 // chooseFlags reads -F.
 func (o *Options) chooseFlags(v *option.Values) error {
-	for _, f := range v.List("flags") {
+	var err error
+	if v.Has("flags") {
+		o.flags, err = parseFlags(v.Get("flags"))
+		o.nothing = o.nothing || len(o.flags) == 0
+	}
+	return err
+}
+
+// parseFlags parses a list of flags.
+func parseFlags(text string) (flags []string, err error) {
+	for f := range strings.SplitSeq(text, ",") {
+		if f == "" {
+			continue
+		}
 		at := slices.IndexFunc(format.AcctFlagNames, func(name string) bool { return strings.EqualFold(name, f) })
 		if at < 0 {
-			return slurmerr.New(slurmerr.Refused, "str_2_job_flags: Invalid job flag "+printable.Escape(f))
+			return nil, slurmerr.New(slurmerr.Refused, "str_2_job_flags: Invalid job flag "+printable.Escape(f))
 		}
-		o.flags = append(o.flags, format.AcctFlagNames[at])
+		flags = append(flags, format.AcctFlagNames[at])
 	}
-	return nil
+	return flags, nil
 }

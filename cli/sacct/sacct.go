@@ -31,6 +31,7 @@ type Options struct {
 	connect func() (Accounting, error)
 
 	query    status.RecordQuery
+	given    status.RecordQuery  // the users, groups and QOS up to the first wrong value
 	steps    map[string][]string // requested job -> requested steps; absent: all
 	clusters []string
 	reasons  []string
@@ -42,8 +43,9 @@ type Options struct {
 	dump     *dump.Form // of --json or --yaml; nil: fields
 	part     *part      // of -B or --env-vars; nil: fields
 	flags    []string
-	nothing  bool // a filter is an empty list: no job matches
-	untilNow bool // the time window ends now: no jobs that become eligible later
+	badNodes error // why -N is no list of nodes
+	nothing  bool  // a filter is an empty list: no job matches
+	untilNow bool  // the time window ends now: no jobs that become eligible later
 	// ownComponents: of heterogeneous jobs only the components that -j names (--whole-hetjob=no).
 	ownComponents bool
 	groupsFirst   bool // -g stands before -u
@@ -59,7 +61,7 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 func (o *Options) Run(ctx context.Context, args []string) error {
 	v, rest, err := option.Sacct.Checked(o.checks()).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
-		return err
+		return o.earlier(ctx, err)
 	}
 	if v.Has("helpformat") {
 		return o.p.Print(helpFormat())
@@ -67,10 +69,29 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if len(rest) > 0 {
 		return slurmerr.Newf(slurmerr.Refused, "Unknown arguments:\n %s", strings.Join(rest, "\n "))
 	}
+	o.given.QOS = lower(v.All("qos"))
 	if err := o.complete(v); err != nil {
-		return err
+		return o.earlier(ctx, err)
 	}
 	return run(ctx, o)
+}
+
+// earlier returns the error about an unknown user, group or QOS, which Slurm finds before
+// it comes to err; err if there is none.
+func (o *Options) earlier(ctx context.Context, err error) error {
+	q := &o.given
+	if err == nil || len(q.Users)+len(q.Groups)+len(q.QOS) == 0 {
+		return err
+	}
+	cluster, failed := o.connect()
+	if failed != nil {
+		return err
+	}
+	q.Start, q.End = 1, 1 // no record is of interest
+	if list, failed := cluster.Records(ctx, q); failed == nil {
+		return cmp.Or(o.unknown(list), err)
+	}
+	return err
 }
 
 // helpFormat lists the fields, four in a line.
@@ -88,6 +109,14 @@ func helpFormat() string {
 }
 
 func run(ctx context.Context, o *Options) error {
+	if o.badNodes != nil { // which Slurm finds once it has printed the header
+		if o.part == nil && o.dump == nil {
+			if err := o.show(nil); err != nil {
+				return err
+			}
+		}
+		return o.badNodes
+	}
 	cluster, err := o.connect()
 	if err != nil {
 		return err
@@ -224,7 +253,8 @@ func (o *Options) wholeJob(r *status.Record) bool {
 }
 
 func (o *Options) chooseSteps(r *status.Record) {
-	if o.query.NoSteps {
+	onlyPending := strings.Join(slices.Compact(slices.Clone(o.query.States)), ",") == "PENDING"
+	if o.query.NoSteps || onlyPending { // steps are never pending
 		r.Steps = nil
 		return
 	}

@@ -149,10 +149,11 @@ func listAccounts(s *state, l *listing) []row {
 		if !l.includesAccount(s, &r, name) {
 			continue
 		}
-		out = append(out, r)
 		if !l.withAssoc {
+			out = append(out, withoutAssociation(r))
 			continue
 		}
+		out = append(out, r)
 		for _, u := range s.members(name) {
 			for _, a := range associations(u, name) {
 				x := s.associationRow(u, &a)
@@ -240,15 +241,43 @@ func listUsers(s *state, l *listing) []row {
 // userRow returns the row of a user without associations.
 func (s *state) userRow(u *status.AcctUser, l *listing) row {
 	r := s.associationRow(u, &status.AcctAssociation{})
-	if len(accountsOf(u)) > 0 {
-		return r
+	if !l.withAssoc {
+		return withoutAssociation(r)
 	}
 	for _, header := range []string{"Cluster", "Account", "QOS"} {
 		r.values[header] = ""
 	}
-	if l.withAssoc {
-		r.limits = nil
+	r.limits = nil
+	return r
+}
+
+// associationColumns are the columns of associations with values that are not limits.
+var associationColumns = []string{"Cluster", "ParentName", "Partition", "QOS", "Def QOS"}
+
+// noLimits are the limits as a row without an association has them.
+var noLimits = map[string]string{"GrpWall": "00:00:00", "MaxWall": "00:00:00"}
+
+func init() {
+	for _, header := range []string{
+		"Share", "GrpJobs", "GrpJobsAccrue", "GrpSubmit", "MaxJobs", "MaxJobsAccrue", "MaxSubmit", "MaxJobsPU",
+		"MaxSubmitPU", "MaxJobsPA", "MaxSubmitPA", "GrpNodes", "GrpCPUs", "GrpMem", "MaxNodes", "MaxCPUs", "MaxCPUMins",
+		"GrpCPUMins", "MinPrioThres", "LFT", "RGT", "ParentID",
+	} {
+		noLimits[header] = "0"
 	}
+}
+
+// withoutAssociation returns the row of a user or an account in a list without WithAssoc: as
+// in Slurm, its association is empty.
+func withoutAssociation(r row) row {
+	for _, header := range associationColumns {
+		delete(r.values, header)
+	}
+	if r.values["User"] != "" {
+		delete(r.values, "Account")
+	}
+	r.limits = nil
+	maps.Copy(r.values, noLimits)
 	return r
 }
 
@@ -258,9 +287,6 @@ func listQOS(s *state, l *listing) []row {
 		all = []status.AcctQOS{{Name: normalQOS, Description: normalDescription}}
 	}
 	wanted := lowerCase(slices.Concat(l.names, l.qos))
-	if l.noName && len(wanted) == 0 {
-		return nil
-	}
 	var out []row
 	for i := range all {
 		if matches(wanted, all[i].Name) {
@@ -348,7 +374,8 @@ var tresIDs = []struct {
 func listTRES(_ *state, l *listing) []row {
 	var out []row
 	for _, t := range tresIDs {
-		if !matches(l.names, t.name) {
+		unnamed := len(l.empty) > 0 && t.name != "" // Names= is the empty name
+		if unnamed || !matches(l.names, t.name) || !matches(l.types, t.kind) || !matches(l.ids, strconv.Itoa(t.id)) {
 			continue
 		}
 		out = append(out, row{values: map[string]string{"Type": t.kind, "Name": t.name, "ID": strconv.Itoa(t.id)}})

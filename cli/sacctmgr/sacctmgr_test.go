@@ -427,15 +427,19 @@ func TestLists(t *testing.T) {
 	d := newDatabase()
 	d.state.Accounts[1].Limits.MaxJobs = 7
 	for command, want := range map[string]string{
-		"list account":                  "physics|physics|science\nroot|default root account|root\nscience|science|science\n",
-		"list user":                     "anna|physics|None\nroot|root|None\n",
-		"list user format=user,account": "anna|physics\nroot|root\n",
+		"list account":                                "physics|physics|science\nroot|default root account|root\nscience|science|science\n",
+		"list user":                                   "anna|physics|None\nroot|root|None\n",
+		"list user format=user,account,share":         "anna||0\nroot||0\n",
+		"list user format=user,account withassoc":     "anna|physics\nroot|root\n",
 		"show assoc tree format=account,user,maxjobs": "root||\n root|root|\n science||7\n  physics||7\n   physics|anna|7\n",
 		"show assoc where user=anna format=qos,user":  "high|anna\n",
 		"show qos format=name,usagef":                 "high|1.000000\n",
 		"show cluster ref format=cluster":             "ref\n",
 		"show cluster x":                              "",
-		"show tres format=type,id where id=1":         "cpu|1\nmem|2\nenergy|3\nnode|4\nbilling|5\nfs|6\nvmem|7\npages|8\ngres|1001\n",
+		"show tres format=type,id where id=1":         "cpu|1\n",
+		"show tres format=type where type=gres":       "gres\n",
+		"show tres format=type,name names=":           "cpu|\nmem|\nenergy|\nnode|\nbilling|\nvmem|\npages|\n",
+		"show assoc accounts= format=user":            "",
 		"show federation":                             "",
 	} {
 		got := run(t, d, "", append([]string{"-n", "-P"}, strings.Fields(command)...)...)

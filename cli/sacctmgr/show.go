@@ -9,7 +9,6 @@ import (
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/keyvalue"
-	"github.com/berth-hpc/berth/translate/format"
 )
 
 const listableEntities = `No valid entity in list command
@@ -35,6 +34,8 @@ type table struct {
 	// private is the error that users get who are not operators; "": everyone may list it.
 	private      string
 	assocColumns string // those that WithAssoc adds
+	// conditions are those that select nothing if they have no value.
+	conditions []string
 	// printed are the headers of the columns that rows have, not even as spaces others; nil: all.
 	printed []string
 }
@@ -42,15 +43,18 @@ type table struct {
 // listables are in Slurm's order.
 var listables = []listable{
 	{name: "accounts", least: 2, table: accountTable},
-	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns}},
+	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns,
+		conditions: []string{"Accounts", "Clusters"}}},
 	{name: "users", least: 1, table: userTable},
-	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns}},
-	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns}},
+	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns,
+		conditions: []string{"Names", "Descriptions", "ID"}}},
+	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns,
+		conditions: []string{"Names", "Clusters"}}},
 	{name: "wckeys", least: 1, table: &table{
 		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege,
 		from: wckeyTable}},
 	{name: "tres", least: 3, table: &table{hint: hintValue, rows: listTRES, columns: "Type,Name%15,ID",
-		printed: []string{"Type", "Name", "ID"}}},
+		conditions: []string{"ID", "Types"}, printed: []string{"Type", "Name", "ID"}}},
 	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
 	{name: "events", least: 1, run: (*Options).showEvents},
 	{name: "transactions", least: 1, run: (*Options).showTransactions},
@@ -73,8 +77,12 @@ var listables = []listable{
 var (
 	accountTable = &table{
 		hint: hintValue, rows: listAccounts, columns: accountColumns, assocColumns: accountAssocColumns,
+		conditions: []string{"Names", "Accounts", "Descriptions", "Organizations"},
 	}
-	userTable = &table{hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns}
+	userTable = &table{
+		hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns,
+		conditions: []string{"Names", "Users"},
+	}
 )
 
 // Slurm's hints after the refusal of a condition. That of the lists of QOS and resources has
@@ -127,8 +135,9 @@ type listing struct {
 	format                                string // "": the usual columns
 	withAssoc, withCoordinators, tree     bool
 	withoutLimits, onlyDefaults           bool
-	noName                                bool // Names= without a name
+	empty                                 []string // the conditions without a value
 	users, accounts, names, qos           []string
+	ids, types                            []string
 	partitions, clusters, parents, wckeys []string
 	descriptions, organizations           []string
 }
@@ -191,21 +200,33 @@ var listingWords = keyvalue.Table[*listing]{
 		l.format = p.Value
 		return nil
 	}},
-	{Name: "Names", Least: 1, Set: func(l *listing, p keyvalue.Pair) error {
-		l.noName = l.noName || p.Value == ""
-		return appendList(listingNames)(l, p)
-	}},
-	{Name: "Users", Least: 1, Set: appendList(func(l *listing) *[]string { return &l.users })},
-	{Name: "Accounts", Least: 2, Set: appendLowerList(func(l *listing) *[]string { return &l.accounts })},
-	{Name: "Clusters", Least: 1, Set: appendLowerList(func(l *listing) *[]string { return &l.clusters })},
+	condition("Names", 1, appendList(listingNames)),
+	condition("Users", 1, appendList(func(l *listing) *[]string { return &l.users })),
+	condition("Accounts", 2, appendLowerList(func(l *listing) *[]string { return &l.accounts })),
+	condition("Clusters", 1, appendLowerList(func(l *listing) *[]string { return &l.clusters })),
 	{Name: "Partitions", Least: 4, Set: appendList(func(l *listing) *[]string { return &l.partitions })},
 	{Name: "Parent", Least: 4, Set: appendLowerList(func(l *listing) *[]string { return &l.parents })},
 	{Name: "QosLevel", Least: 1, Set: appendLowerList(func(l *listing) *[]string { return &l.qos })},
-	{Name: "Descriptions", Least: 3, Set: appendList(func(l *listing) *[]string { return &l.descriptions })},
-	{Name: "Organizations", Least: 1, Set: appendList(func(l *listing) *[]string { return &l.organizations })},
+	condition("Descriptions", 3, appendList(func(l *listing) *[]string { return &l.descriptions })),
+	condition("Organizations", 1, appendList(func(l *listing) *[]string { return &l.organizations })),
 	{Name: "WCKeys", Least: 2, Set: appendList(func(l *listing) *[]string { return &l.wckeys })},
-	{Name: "ID", Least: 1, Set: keyvalue.Ignored[*listing]},
-	{Name: "Types", Least: 1, Set: keyvalue.Ignored[*listing]},
+	condition("ID", 1, appendList(func(l *listing) *[]string { return &l.ids })),
+	condition("Types", 1, appendList(func(l *listing) *[]string { return &l.types })),
+}
+
+// condition returns a row of listingWords whose empty value is recorded.
+func condition(name string, least int, set func(*listing, keyvalue.Pair) error) keyvalue.Keyword[*listing] {
+	return keyvalue.Keyword[*listing]{Name: name, Least: least, Set: func(l *listing, p keyvalue.Pair) error {
+		if p.Value == "" {
+			l.empty = append(l.empty, name)
+		}
+		return set(l, p)
+	}}
+}
+
+// selectsNone reports whether a condition that the table applies has no value.
+func (l *listing) selectsNone(t *table) bool {
+	return slices.ContainsFunc(l.empty, func(name string) bool { return slices.Contains(t.conditions, name) })
 }
 
 // unknownCondition returns Slurm's refusal of a condition.
@@ -260,11 +281,10 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 		return err
 	}
 	s.addRootUser([]string{rootUser})
-	// A list of users with a column of associations lists those.
-	if t == userTable && l.format != "" {
-		l.withAssoc = l.withAssoc || selected.hasAny("Account", "Share")
-	}
 	selected.printed = t.printed
+	if l.selectsNone(t) {
+		return o.print(selected, nil)
+	}
 	return o.print(selected, t.rows(s, l))
 }
 
@@ -285,10 +305,6 @@ func (s *selection) widenTree() {
 			f.Width, f.Left = 20, true
 		}
 	}
-}
-
-func (s *selection) hasAny(headers ...string) bool {
-	return slices.ContainsFunc(s.fields, func(f format.Field) bool { return slices.Contains(headers, f.Name) })
 }
 
 // matches reports whether v is in the list; an empty list has everything.

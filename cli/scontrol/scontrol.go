@@ -63,7 +63,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v == nil || err != nil {
 		return err
 	}
-	o.oneLine, o.quiet, o.all, o.details = v.Has("oneliner"), v.Has("quiet"), v.Has("all"), v.Has("details")
+	o.oneLine, o.quiet, o.all = v.Has("oneliner"), v.Has("quiet"), v.Has("all")
+	o.details = v.Last("details", "hide") == "details" // as in Slurm, --hide ends both
 	o.clusters, o.verbose = v.List("clusters"), v.Has("verbose")
 	if err := o.checkClusters(ctx); err != nil {
 		return err
@@ -135,7 +136,7 @@ func init() {
 		{"details", 2, 0, 0, switchOn(func(o *Options) { o.details = true })},
 		{"oneliner", 2, 0, 0, switchOn(func(o *Options) { o.oneLine = true })},
 		{"all", 2, 0, 0, switchOn(func(o *Options) { o.all = true })},
-		{"hide", 2, 0, 0, switchOn(func(o *Options) { o.all = false })},
+		{"hide", 2, 0, 0, switchOn(func(o *Options) { o.all, o.details = false, false })},
 		{"quiet", 4, 0, 0, switchOn(func(o *Options) { o.quiet, o.verbose = true, false })},
 		{"verbose", 4, 0, 0, switchOn(func(o *Options) { o.quiet, o.verbose = false, true })},
 		{"exit", 1, 0, 0, quit},

@@ -281,7 +281,7 @@ func oneTask(j *status.Job, ids []string) {
 
 func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	var f jobs.StepFilter
-	id := first(ids)
+	id, _, _ := strings.Cut(first(ids), ",") // as in Slurm, the first of a list
 	job, _, isStep := strings.Cut(id, ".")
 	invalid := false // no id, although a word is there
 	switch {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -263,12 +264,33 @@ func update(ctx context.Context, o *Options, args []string) error {
 		if o.quiet && s.entity == status.EntityJob && item.Job != "" {
 			return &slurmerr.Error{Code: 1}
 		}
+		if err := o.noTask(ctx, &s, item); err != nil {
+			return err
+		}
 		return updateError(&s, item)
 	})
 	if err == nil && s.entity == status.EntityReservation {
 		return o.p.Print("Reservation updated.\n")
 	}
 	return err
+}
+
+// noTask returns the error about a task that an existing job does not have; nil: it is
+// about something else.
+func (o *Options) noTask(ctx context.Context, s *specification, item status.OperationStatus) error {
+	job, _, isTask := strings.Cut(item.Job, "_")
+	if !isTask || item.Code != status.CodeInvalidJobID || !s.readsJob() {
+		return nil
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	known, err := c.Jobs(ctx, jobs.Filter{IDs: []string{job}, States: jobs.AllStates, Fields: []string{"id"}})
+	if err != nil || len(known.Items) == 0 {
+		return err
+	}
+	return plain("%s", aboutJob(printable.Escape(item.Job), escapeLines(item.Error)))
 }
 
 // nodes are the nodes of a list, or all of the cluster.

@@ -138,7 +138,11 @@ func (o *Options) completeLayout(v *option.Values) error {
 	}
 	o.layout, bad = format.ParseNodeLetters(text)
 	for _, b := range bad {
-		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", printable.Escape(b))
+		text := printable.Escape(b)
+		if b == "" { // as in Slurm, the byte that ends the format
+			text = "\x00"
+		}
+		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", text)
 	}
 	return nil
 }
@@ -167,7 +171,7 @@ func (o *Options) usual(summary bool) (text, order string) {
 func states(list []string) ([][]string, error) {
 	out := [][]string{}
 	for _, text := range list {
-		if strings.EqualFold(text, "all") {
+		if strings.EqualFold(text, "all") && len(list) == 1 { // in a list it is short for allocated
 			return nil, nil
 		}
 		set, bad := format.NodeStates(text)

@@ -29,7 +29,7 @@ type filter struct {
 }
 
 // lists are the options whose value is a list of what the jobs must be one of.
-var lists = []string{"partition", "name", "account", "qos", "reservation", "licenses", "user", "jobs", "states",
+var lists = []string{"partition", "name", "account", "qos", "reservation", "licenses", "user", "states",
 	"nodelist"}
 
 func (f *filter) set(v *option.Values) (err error) {
@@ -38,10 +38,13 @@ func (f *filter) set(v *option.Values) (err error) {
 	f.Reservations, f.Licenses = v.List("reservation"), v.List("licenses")
 	f.Users = v.List("user")
 	f.Hide = !v.Has("all") && len(f.Partitions) == 0
-	f.nothing = slices.ContainsFunc(lists, func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
+	f.nothing = slices.ContainsFunc(lists, func(name string) bool { return isEmpty(v, name) })
 	f.onlyMe, f.notMe, f.pending = v.Has("me"), v.Has("notme"), v.Has("start")
-	if f.IDs, err = ids(value.SplitJobs(v.Get("jobs"))); err != nil {
-		return err
+	switch {
+	case v.Last("me", "user") == "user": // the last of the two counts
+		f.onlyMe = false
+	case f.onlyMe:
+		f.Users = nil
 	}
 	if f.States, err = states(v.List("states")); err != nil {
 		return err
@@ -55,6 +58,12 @@ func (f *filter) set(v *option.Values) (err error) {
 	return nil
 }
 
+// isEmpty reports whether the option's value is a list without elements. An empty
+// SQUEUE_LICENSES is as if it were not set.
+func isEmpty(v *option.Values, name string) bool {
+	return v.Has(name) && len(v.List(name)) == 0 && (name != "licenses" || v.Last(name) != "")
+}
+
 // lower returns the names of accounts or QOS as they are stored.
 func lower(names []string) []string {
 	for i := range names {
@@ -64,7 +73,7 @@ func lower(names []string) []string {
 }
 
 // ids parses job ids; the server parses 12_[1-3]. As in Slurm, text after the number is
-// ignored unless it is a task or component.
+// ignored unless it is a task: a component stands for its whole heterogeneous job.
 func ids(list []string) ([]string, error) {
 	var out []string
 	for _, text := range list {
@@ -72,7 +81,7 @@ func ids(list []string) ([]string, error) {
 		if _, ok := jobs.ParseID(digits); !ok {
 			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", printable.Escape(text))
 		}
-		if after := text[len(digits):]; after == "" || after[0] != '_' && after[0] != '+' {
+		if after := text[len(digits):]; after == "" || after[0] != '_' {
 			text = digits
 		}
 		out = append(out, text)
@@ -134,9 +143,27 @@ func (f *filter) keep(rows []status.Job) []status.Job {
 			out = append(out, r)
 			continue
 		}
-		out = append(out, f.tasks(format.ExpandArrays([]status.Job{r}))...)
+		out = append(out, joined(r, f.tasks(format.ExpandArrays([]status.Job{r})))...)
 	}
 	return out
+}
+
+// joined returns the tasks of a row as one row, as in Slurm, if there are several.
+func joined(row status.Job, tasks []status.Job) []status.Job {
+	if len(tasks) < 2 {
+		return tasks
+	}
+	indexes := make([]int32, len(tasks))
+	for i := range tasks {
+		n, err := strconv.ParseInt(tasks[i].ArrayTaskID, 10, 32)
+		if err != nil {
+			return tasks
+		}
+		indexes[i] = int32(n)
+	}
+	slices.Sort(indexes)
+	row.ArrayTaskID = value.ArraySpec(indexes, 0)
+	return []status.Job{row}
 }
 
 // tasks returns the requested array tasks, if any were requested.

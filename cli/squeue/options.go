@@ -58,10 +58,28 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 		}
 		o.every = time.Duration(n) * time.Second
 	}
+	if err := o.completeJobs(v, rest); err != nil {
+		return err
+	}
 	if err := o.completeSteps(v, rest); err != nil {
 		return err
 	}
 	return o.completeLayout(v)
+}
+
+// completeJobs parses -j, whose value may be the next word.
+func (o *Options) completeJobs(v *option.Values, rest *[]string) (err error) {
+	if !v.Has("jobs") {
+		return nil
+	}
+	text, given := v.LastValue("jobs")
+	if len(*rest) > 0 {
+		text, given, *rest = (*rest)[0], true, (*rest)[1:]
+	}
+	list := value.SplitJobs(text)
+	o.filter.nothing = o.filter.nothing || given && len(list) == 0
+	o.filter.IDs, err = ids(list)
+	return err
 }
 
 // completeDump parses --json and --yaml. As in Slurm, they include jobs in all states

@@ -144,6 +144,11 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 		if err := o.checkUsers(ctx, queue); err != nil {
 			return err
 		}
+		if id, single := o.filter.single(); single {
+			if missing, err := o.missing(ctx, queue, id); err != nil || missing {
+				return orUnknown(err)
+			}
+		}
 		return o.show(&status.JobList{})
 	}
 	got, err := queue.Jobs(ctx, o.request())
@@ -213,7 +218,7 @@ func own(ctx context.Context, o *Options, queue Lister, cause error) error {
 // omit, or a task that its array does not have.
 func (o *Options) missing(ctx context.Context, queue Lister, id string) (bool, error) {
 	whole, _, task := strings.Cut(id, "_")
-	if !task && !o.filter.narrow() {
+	if !task && !o.filter.narrow() && !o.filter.nothing {
 		return true, nil
 	}
 	all, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{whole}, States: jobs.AllStates, Fields: []string{"id"}})

@@ -24,10 +24,10 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	if o.steps = v.Has("steps"); !o.steps {
 		return nil
 	}
-	o.filter.nothing = slices.ContainsFunc([]string{"partition", "user", "jobs", "nodelist"}, // the others are for jobs
+	o.filter.nothing = slices.ContainsFunc([]string{"partition", "user", "nodelist"}, // the others are for jobs
 		func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
-	text := v.Get("steps")
-	if text == "" && len(*rest) > 0 {
+	text, _ := v.LastValue("steps")
+	if len(*rest) > 0 {
 		text, *rest = (*rest)[0], (*rest)[1:]
 		o.filter.nothing = o.filter.nothing || strings.Trim(text, ",") == ""
 	}
@@ -81,9 +81,7 @@ func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	if err != nil {
 		return err
 	}
-	rows := slices.DeleteFunc(got.Items, func(t status.Step) bool {
-		return len(f.Names) > 0 && !slices.Contains(f.Names, t.Name)
-	})
+	rows := got.Items
 	format.SortSteps(rows, o.order, &s)
 	for i := range rows {
 		out = o.stepLayout.AppendRow(out, &rows[i], &s)

@@ -3,6 +3,7 @@ package squeue
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/berth-hpc/berth/translate/format"
@@ -24,7 +25,7 @@ func (o *Options) settingsText(v *option.Values) string {
 		{"format", given("format")},
 		{"iterate", int(o.every / time.Second)},
 		{"job_flag", format.Digit(v.Has("jobs"))},
-		{"jobs", given("jobs")},
+		{"jobs", cmp.Or(strings.Join(o.filter.IDs, ","), "(null)")},
 		{"licenses", given("licenses")},
 		{"local", v.Has("local")},
 		{"names", given("name")},

@@ -49,9 +49,13 @@ func conditionsOf(kind, report string) conditions {
 		})
 	}
 	if report != "Utilization" || kind == "reservation" {
+		users := "users"
+		if kind == "cluster" && strings.Contains(strings.ToLower(report), "wckey") {
+			users = "user" // as Slurm calls it for these two
+		}
 		list = append(list, conditions{
 			{
-				Name: "users", Least: 1, Form: keyvalue.Either,
+				Name: users, Least: 1, Form: keyvalue.Either,
 				Set: appendTo(func(o *Options) *[]string { return &o.users }),
 			},
 			{Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts},
@@ -97,7 +101,10 @@ func (o *Options) parseConditions(report string, words []string) error {
 			}
 		}
 		if !known {
-			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", printable.Escape(word))
+			fmt.Fprintf(&o.notes, " Unknown condition: %s\n", printable.Escape(word))
+			if !o.ofWCKeys || o.kind != "cluster" {
+				fmt.Fprintln(&o.notes, "Use keyword set to modify value")
+			}
 			o.invalidCondition = true
 		}
 	}
@@ -130,7 +137,7 @@ func instantIn(field func(*Options) *time.Time) func(*Options, keyvalue.Pair) er
 	return func(o *Options, p keyvalue.Pair) error {
 		t, err := value.PastInstant(p.Value, o.p.Now())
 		if err != nil {
-			fmt.Fprintln(o.p.Err, invalidTime(p.Value, err))
+			fmt.Fprintln(&o.notes, invalidTime(p.Value, err))
 			return nil
 		}
 		*field(o) = t
@@ -155,7 +162,7 @@ func setFormat(o *Options, p keyvalue.Pair) error {
 func setTopCount(o *Options, p keyvalue.Pair) error {
 	n, err := strconv.ParseUint(p.Value, 10, 31)
 	if err != nil {
-		slurmerr.Print(o.p.Err, "sreport", slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", p.Value))
+		slurmerr.Print(&o.notes, "sreport", slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", p.Value))
 		o.invalidCondition = true
 		return nil //nolint:nilerr // it was reported, and the report is printed all the same
 	}

@@ -15,6 +15,7 @@ type data struct {
 	*status.UsageList
 	seconds int64             // from the start to the end of the report
 	parents map[string]string // of accounts
+	users   []string          // of the cluster
 
 	// Only for reports on reservations.
 	reservations []status.Reservation
@@ -43,7 +44,13 @@ func (o *Options) read(ctx context.Context) (*data, error) {
 		return nil, err
 	}
 	d := &data{UsageList: list, seconds: o.end.Unix() - o.start.Unix(), parents: parentsOf(state.Accounts)}
+	for i := range state.Users {
+		d.users = append(d.users, state.Users[i].Name)
+	}
 	if err := o.filterTRES(d); err != nil {
+		return nil, err // Slurm finds this before it comes to the conditions
+	}
+	if _, err := o.p.Err.Write(o.notes.Bytes()); err != nil {
 		return nil, err
 	}
 	if o.ofWCKeys {

@@ -6,8 +6,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -68,8 +71,9 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 			" Generate a separate report for each TRES type.\n")
 		return failed()
 	}
+	o.reportUnknownUsers(d)
 	unit := "Time reported in " + o.unit.name
-	if o.tres[0] != "cpu" {
+	if o.tresGiven || o.tres[0] != "cpu" {
 		unit = "TRES type is " + o.tres[0] + "\n" + unit
 	}
 	if o.countJobs {
@@ -96,6 +100,17 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 		usual = append(usual, f.Name)
 	}
 	return o.print(table, strings.Join(usual, ","), rows)
+}
+
+// reportUnknownUsers prints Slurm's errors about unknown users.
+func (o *Options) reportUnknownUsers(d *data) {
+	for _, name := range o.users {
+		_, err := strconv.ParseInt(name, 10, 64)
+		if err != nil && name != "" && !slices.Contains(d.users, name) {
+			unknown := slurmerr.New(slurmerr.Refused, "Invalid user id: "+printable.Escape(name))
+			slurmerr.Print(o.p.Err, "sreport", unknown)
+		}
+	}
 }
 
 func (o *Options) sizeTable(report *sizeReport) []format.Field {

@@ -3,6 +3,7 @@ package sreport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -51,8 +52,9 @@ type Options struct {
 	group            bool
 	flat             bool
 	countJobs        bool
-	grouping         []int32 // the upper bounds of the classes of job sizes
-	invalidCondition bool    // the report is printed, but the command fails
+	grouping         []int32      // the upper bounds of the classes of job sizes
+	invalidCondition bool         // the report is printed, but the command fails
+	notes            bytes.Buffer // on conditions, which are printed once the TRES are known
 }
 
 // New returns the command. connect is called once, after the command line has
@@ -99,6 +101,7 @@ func (o *Options) interactive(ctx context.Context) error {
 				return true
 			}
 			next := *o // conditions apply to one command
+			next.notes = bytes.Buffer{}
 			if err := next.command(ctx, words); err != nil {
 				slurmerr.Print(o.p.Err, "sreport", err)
 				result = failed()

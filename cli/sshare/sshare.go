@@ -165,6 +165,9 @@ func (o *Options) users(v *option.Values, c Cluster) []string {
 // wanted returns the requested lines: by default every account and the caller.
 func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
 	users, accounts := o.users(v, c), v.All("accounts")
+	if v.Has("accounts") && len(accounts) == 0 {
+		return nil
+	}
 	only := v.Has("Users")
 	every := v.Has("all") || len(v.All("users")) == 0 && len(accounts) > 0 && only
 	least := -1
@@ -250,7 +253,7 @@ func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }
 func tres(m map[string]int64, usual bool) string {
 	var out []string
 	seen := map[string]bool{}
-	for _, name := range []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"} {
+	for _, name := range []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages", "gres/gpu"} {
 		seen[name] = true
 		if n, ok := m[name]; ok || usual {
 			out = append(out, fmt.Sprintf("%s=%d", name, n))

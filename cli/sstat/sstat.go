@@ -98,7 +98,10 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 	for _, word := range rest { // sstat accepts jobs without -j as well
 		list = append(list, strings.Split(word, ",")...)
 	}
-	for _, text := range list {
+	for i, text := range list {
+		if slices.Contains(list[:i], text) {
+			continue
+		}
 		t, err := parse(text)
 		if err != nil {
 			return slurmerr.New(slurmerr.Fatal, err.Error())
@@ -154,6 +157,7 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 		o.printError("couldn't get steps for job %s", number(t.job))
 		return nil //nolint:nilerr // it was reported
 	}
+	running := len(list) > 0
 	if !t.one && !o.all {
 		list = slices.DeleteFunc(list, func(u step.Usage) bool { return u.Record.ID < 0 })
 		list = list[:min(len(list), 1)]
@@ -161,6 +165,7 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 	switch {
 	case len(list) > 0:
 		return o.print(&t.id, list)
+	case running: // only its batch script, which Slurm does not mention
 	case t.one:
 		o.printError("StepId=%s.%s not found running.", t.job, t.name)
 	default:

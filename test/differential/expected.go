@@ -14,7 +14,7 @@ var intended = []struct {
 	signature, call *regexp.Regexp
 }{
 	{"Options without effect", regexp.MustCompile(
-		`has no effect|is not possible here|set KUBECONFIG|is ignored: only an operator|rebooting of nodes`), nil},
+		`has (no|V) effect|is not possible here|set KUBECONFIG|is ignored: only an operator|rebooting of nodes`), nil},
 	{"Options without effect", nil, regexp.MustCompile(`(\\n|")#(PBS|BSUB)`)},
 	{"Help and verbose output", regexp.MustCompile(
 		`err:  ≠ sbatch: (convert it: |warning: line N: .* ignored)`), nil},
@@ -38,7 +38,8 @@ var intended = []struct {
 	{"Binding", regexp.MustCompile(`lacks support for cpu binding`), nil},
 	{"Nodes and daemons", regexp.MustCompile(`out: Partitions=`), nil},
 	{"Arrays", regexp.MustCompile(`ArrayTaskThrottle=N ≠ *$`), nil},
-	{"Wrong values", regexp.MustCompile(`(Comment|Licenses|ReqNodeList|NodeList|Features)=`),
+	{"Wrong values", regexp.MustCompile(
+		`(Comment|Licenses|ReqNodeList|NodeList|Features|MCS_label|QOS|Prefer|StdOut|StdErr)=`),
 		regexp.MustCompile(`(?i)=,?( |'|$)|''`)},
 	{"Wrong values", regexp.MustCompile(`Invalid \w+ value`), regexp.MustCompile(`^scontrol update`)},
 	{"`scontrol update` of a size", regexp.MustCompile(
@@ -56,6 +57,18 @@ var intended = []struct {
 	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), regexp.MustCompile(`^squeue`)},
 	{"Accounts and users", regexp.MustCompile(`(?i)^sacctmgr out .*format==(.*,)?i?d\b`), nil},
 	{"Planned starts", regexp.MustCompile(`flags=`), regexp.MustCompile(`^sacct`)},
+	{"Wrong values", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
+		regexp.MustCompile(`(nodelist=|NODELIST=|-w ?)('')?,?( |$)`)},
+	{"Wrong values", regexp.MustCompile(`≠ sreport: error: Invalid value for TopCount`), nil},
+	{"Planned starts", regexp.MustCompile(`TimeLimit=N-N:N:N ≠ TimeLimit=UNLIMITED`), nil},
+	{"Signals and the end of input", regexp.MustCompile(
+		`Job can not be altered now, try again later|exit: exit -N ≠ exit N`),
+		regexp.MustCompile(`^(SC\S+ )?scancel.* -(s|-si)`)},
+	{"Signals and the end of input", regexp.MustCompile(`^sacct out ncpus=`), nil},
+	{"Signals and the end of input", regexp.MustCompile(`^sprio out sibling= weights=`), nil},
+	{"Nodes and daemons", regexp.MustCompile(`^sinfo out format=.*(%n|%o)`), nil}, // names of the machine
+	{"Arrays", regexp.MustCompile(`^squeue out .*jobs=\{array\}_\[`), nil},
+	{"Accounts and users", regexp.MustCompile(`(?i)^(sshare out format=id|sacct out format=(qosraw|associd))`), nil},
 }
 
 // ofSize is the row about changes of jobs.

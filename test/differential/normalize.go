@@ -28,7 +28,7 @@ var (
 	// hostFacts are keys of scontrol show whose values belong to the machine or to the moment.
 	hostFacts = regexp.MustCompile(`^(BootTime|SlurmdStartTime|LastBusyTime|CPULoad|FreeMem|OS|Version|Port|NodeAddr|` +
 		`NodeHostName|Priority|LastSchedEval|AllocNode:Sid|SrunHost:Pid|TmpDisk|BatchHost|AccrueTime|Scheduler)=.*`)
-	digits = regexp.MustCompile(`\d+(\.\d+)?`)
+	digits = regexp.MustCompile(`\d+(\.\d+)?|\binf\b`)
 	spaces = regexp.MustCompile(`  +|-{3,}`)
 )
 

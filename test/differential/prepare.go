@@ -109,8 +109,9 @@ func (p *pair) policy(s *side) error {
 		"sacctmgr -i -Q add account science Description=science Organization=org" + in,
 		"sacctmgr -i -Q add account other Description=other Organization=org" + in,
 		"sacctmgr -i -Q modify account where name=science,other set Organization=org", // they may be there already
-		"sacctmgr -i -Q add user " + first + " account=science" + in,
+		// The second user first: Slurm lists the newest user of an account first, Berth by name.
 		"sacctmgr -i -Q add user " + second + " account=science" + in,
+		"sacctmgr -i -Q add user " + first + " account=science" + in,
 		"sacctmgr -i -Q add user " + first + " account=other" + in,
 		"sacctmgr -i -Q add qos fast Priority=10 MaxWall=60",
 		"scontrol create reservation=later starttime=now+500days duration=60 nodes=n4 users=" + first,

@@ -88,6 +88,9 @@ func (l Layout[R]) AppendHeader(b []byte) []byte {
 	return append(b, '\n')
 }
 
+// null is what columns show that have no value.
+const null = "(null)"
+
 // AppendRow appends the line of one row to b. It escapes control characters in
 // values, so that a row cannot break the line or control the terminal.
 func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
@@ -100,6 +103,9 @@ func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 			if c.Right && len(b)-start > c.Width && c.Column.untruncated(b[start:]) {
 				b = append(b, c.Text...)
 				continue
+			}
+			if !c.Right && 0 < c.Width && c.Width < len(null) && string(b[start:]) == null {
+				b = b[:start] // as the C library prints a null pointer of which a part is wanted
 			}
 			suffixed := c.Column.Suffix != 0 && len(b) > start && b[len(b)-1] == c.Column.Suffix
 			truncated := c.Width > 0 && len(b)-start > c.Width

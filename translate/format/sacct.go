@@ -326,7 +326,9 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"ResvCPU": func(r *status.Record, s *AcctSettings) string {
 		return longDuration(waitTime(r, s) * int64(r.ReqCPUs))
 	},
-	"ResvCPURAW": func(r *status.Record, s *AcctSettings) string { return itoa(waitTime(r, s) * int64(r.ReqCPUs)) },
+	"ResvCPURAW": func(r *status.Record, s *AcctSettings) string {
+		return itoa(int64(uint32(waitTime(r, s) * int64(r.ReqCPUs)))) // as Slurm shows a negative time
+	},
 	"Timelimit": func(r *status.Record, _ *AcctSettings) string {
 		switch {
 		case r.TimeLimit < 0:
@@ -354,7 +356,8 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"Flags":   func(r *status.Record, _ *AcctSettings) string { return strings.Join(AcctFlags(r), ",") },
 }
 
-// waitTime returns how long the job was eligible before it started.
+// waitTime returns how long the job was eligible before it started; it is negative, and shown
+// as INVALID, if the job becomes eligible later.
 func waitTime(r *status.Record, s *AcctSettings) int64 {
 	if r.Eligible == 0 {
 		return 0
@@ -363,5 +366,5 @@ func waitTime(r *status.Record, s *AcctSettings) int64 {
 	if until == 0 {
 		until = s.Now
 	}
-	return max(0, until-r.Eligible)
+	return until - r.Eligible
 }

@@ -143,7 +143,7 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	}
 	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)),
 		"MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
-	r.line(pair("Features", orNull(j.Features)), "DelayBoot="+longDuration(j.DelayBoot))
+	r.line(pair("Features", orNull(j.Features)), "DelayBoot="+delayBoot(j.DelayBoot))
 	if j.Prefer != "" {
 		r.line(pair("Prefer", j.Prefer))
 	}
@@ -152,6 +152,13 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	}
 	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+Digit(j.Contiguous),
 		pair("Licenses", orNull(j.Licenses)), pair("Network", orNull(j.Network)))
+}
+
+func delayBoot(seconds int64) string {
+	if seconds < 0 {
+		return "UNLIMITED"
+	}
+	return longDuration(seconds)
 }
 
 // layout adds the resources that are allocated on each node. Consecutive nodes with
@@ -224,6 +231,21 @@ func jobFiles(r *Record, j *status.Job) {
 	r.line("StdOut=" + printable.Escape(string(appendFile(nil, j.StdOut, j))))
 }
 
+// jobFlags returns the flags of a job, which Slurm does not separate.
+func jobFlags(j *status.Job) string {
+	flags := ""
+	if j.EnforceBind != "" {
+		flags += "GresEnforceBind=" + j.EnforceBind
+	}
+	if j.KillInvalid != "" {
+		flags += "KillOInInvalidDependent=" + j.KillInvalid
+	}
+	if j.SpreadJob {
+		flags += "SpreadJob=Yes"
+	}
+	return flags
+}
+
 func jobEnd(r *Record, j *status.Job) {
 	if j.Switches != 0 {
 		r.line("Switches=" + itoa(j.Switches) + "@" + longDuration(int64(j.SwitchesWait)))
@@ -232,14 +254,8 @@ func jobEnd(r *Record, j *status.Job) {
 		r.line(j.CPUFreq)
 	}
 	r.line("Power=" + j.Power)
-	if j.EnforceBind != "" {
-		r.line("GresEnforceBind=" + j.EnforceBind)
-	}
-	if j.KillInvalid != "" {
-		r.line("KillOInInvalidDependent=" + j.KillInvalid)
-	}
-	if j.SpreadJob {
-		r.line("SpreadJob=Yes")
+	if flags := jobFlags(j); flags != "" {
+		r.line(flags)
 	}
 	node := ""
 	if j.GRES != "" {

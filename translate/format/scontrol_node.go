@@ -121,7 +121,7 @@ func GRESNames(nodes []status.Node) []string {
 func usedGRES(n *status.Node, cluster []string) string {
 	var out []string
 	if n.GRESUsed != "" {
-		return n.GRESUsed
+		return cmp.Or(n.GRESDevices, n.GRESUsed)
 	}
 	if n.GRES == "" {
 		for _, name := range cluster {

@@ -316,7 +316,7 @@ func hardwareColumns() []NodeColumn {
 				slashes(nil, int64(n.Sockets), int64(n.Cores), int64(n.Threads))), "/", ":")...)
 		}),
 		minimumColumn('Z', "Threads", "THREADS", func(n *status.Node) int64 { return int64(n.Threads) }),
-		minimumColumn(0, "AllocMem", "ALLOCMEM", func(n *status.Node) int64 { return n.MemAlloc }),
+		nodeColumn(0, "AllocMem", "ALLOCMEM", "0", func(n *status.Node) string { return itoa(n.MemAlloc) }),
 		nodeColumn(0, "GresUsed", "GRES_USED", "gpu:0", func(n *status.Node) string { return usedGRES(n, nil) }),
 		nodeColumn(0, "StateComplete", "STATECOMPLETE", "n/a", func(n *status.Node) string {
 			return strings.ToLower(ScontrolNodeState(n))

@@ -65,7 +65,7 @@ func GroupNodes(l Layout[NodeGroup], parts []status.Partition, nodes []status.No
 	var out []NodeGroup
 	for i := range parts {
 		groups := groupsOf(&parts[i], memberNodes(parts[i:i+1], nodes), keys, single)
-		if len(groups) == 0 && !single {
+		if len(groups) == 0 && !single && (len(l) == 0 || namesPartition(l)) {
 			groups = []NodeGroup{{Partition: &parts[i]}}
 		}
 		out = append(out, groups...)
@@ -197,7 +197,8 @@ func (g *NodeGroup) cpus() (alloc, idle, other, total int64) {
 }
 
 // SortNodeGroups sorts lines by an order of sinfo -S. "#P" is the original order of
-// partitions.
+// partitions. Without an order, and where it leaves lines equal, they are in the order of
+// their first nodes, as in Slurm, where a thread for each partition adds them.
 func SortNodeGroups(rows []NodeGroup, order string) {
 	type key struct {
 		letter     byte
@@ -225,6 +226,7 @@ func SortNodeGroups(rows []NodeGroup, order string) {
 			place[rows[i].Partition] = i
 		}
 	}
+	slices.SortStableFunc(rows, func(a, b NodeGroup) int { return compareFirstNodes(&a, &b) })
 	slices.SortStableFunc(rows, func(a, b NodeGroup) int {
 		for _, k := range keys {
 			c := 0
@@ -244,17 +246,34 @@ func SortNodeGroups(rows []NodeGroup, order string) {
 	})
 }
 
+// compareFirstNodes compares the names of the first nodes. Lines without nodes are first.
+func compareFirstNodes(a, b *NodeGroup) int {
+	x, y := a.first(), b.first()
+	switch {
+	case x == nil && y == nil:
+		return 0
+	case x == nil:
+		return -1
+	case y == nil:
+		return 1
+	}
+	return hostlist.Compare(x.Name, y.Name)
+}
+
+// unsorted are the columns that are no keys of an order.
+const unsorted = "CG"
+
 func compareGroups(a, b *NodeGroup, letter byte) int {
 	switch letter {
 	case 't', 'T':
 		return groupOrder(a) - groupOrder(b)
 	case 'N':
-		return hostlist.Compare(a.names(), b.names())
+		return compareFirstNodes(a, b)
 	case 'D':
 		return len(a.Nodes) - len(b.Nodes)
 	}
 	col := findColumn(NodeColumns, func(c *Column[NodeGroup]) bool { return c.Letter == letter })
-	if col == nil {
+	if col == nil || strings.IndexByte(unsorted, letter) >= 0 {
 		return 0
 	}
 	s := &Settings{}

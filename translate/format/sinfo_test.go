@@ -151,3 +151,34 @@ func TestOverTimeLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderOfLines: without an order, lines are in the order of their first nodes; N sorts by
+// them, and C is no key (Slurm 22.05.8). Lines without nodes need a column with the partition.
+func TestOrderOfLines(t *testing.T) {
+	parts := []status.Partition{{Name: "debug", Nodes: []string{"n1", "n2", "n10"}}, {Name: "batch", Nodes: []string{"n2", "n10"}}}
+	nodes := []status.Node{{Name: "n1", State: "MIXED"}, {Name: "n2", State: "MIXED"}, {Name: "n10", State: "IDLE"}}
+	layout, _ := ParseNodeLetters("%P %t")
+	for order, want := range map[string]string{
+		",":    "debug MIXED,batch MIXED,debug IDLE,batch IDLE",
+		"C":    "debug MIXED,batch MIXED,debug IDLE,batch IDLE",
+		"N":    "debug MIXED,batch MIXED,debug IDLE,batch IDLE",
+		"-N":   "debug IDLE,batch IDLE,batch MIXED,debug MIXED",
+		"#P,N": "debug MIXED,debug IDLE,batch MIXED,batch IDLE",
+	} {
+		rows := GroupNodes(layout, parts, nodes, false, false)
+		SortNodeGroups(rows, order)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.Partition.Name+" "+r.Nodes[0].State)
+		}
+		if s := strings.Join(got, ","); s != want {
+			t.Errorf("-S %s: %s, want %s", order, s, want)
+		}
+	}
+	for format, want := range map[string]int{"%P %a": 2, "%R": 2, "%a": 0, "%l %g": 0} {
+		layout, _ := ParseNodeLetters(format)
+		if rows := GroupNodes(layout, parts, nil, false, false); len(rows) != want {
+			t.Errorf("%s: %d lines, want %d", format, len(rows), want)
+		}
+	}
+}

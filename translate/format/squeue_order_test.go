@@ -25,7 +25,8 @@ func TestOrdersOfASlurm(t *testing.T) {
 		"-e": "wait run2 run run4 other array held",
 		"S":  "run run2 run4 wait held array other",
 		"-S": "wait run4 run2 run held array other",
-		"n":  "run wait run2 run4 other array held",
+		"n":  "wait run4 run2 run other array held",
+		",":  "wait run4 run2 run other array held",
 	} {
 		var got []string
 		for _, j := range SortJobs(jobs, order) {
@@ -38,13 +39,45 @@ func TestOrdersOfASlurm(t *testing.T) {
 }
 
 func TestUsedGRES(t *testing.T) {
-	for _, c := range []struct{ gres, used, want string }{
-		{"gpu:tesla:2", "", "gpu:tesla:0(IDX:N/A)"},
-		{"gpu:tesla:2", "gpu:tesla:1(IDX:0)", "gpu:tesla:1(IDX:0)"},
-		{"", "", ""},
+	for _, c := range []struct{ gres, used, devices, want string }{
+		{"gpu:tesla:2", "", "", "gpu:tesla:0(IDX:N/A)"},
+		{"gpu:tesla:2", "gpu:tesla:1", "gpu:tesla:1(IDX:0)", "gpu:tesla:1(IDX:0)"},
+		{"gpu:tesla:2", "gpu:tesla:1", "", "gpu:tesla:1"},
+		{"", "", "", ""},
 	} {
-		if got := usedGRES(&status.Node{GRES: c.gres, GRESUsed: c.used}, nil); got != c.want {
+		if got := usedGRES(&status.Node{GRES: c.gres, GRESUsed: c.used, GRESDevices: c.devices}, nil); got != c.want {
 			t.Errorf("%q %q: %q, want %q", c.gres, c.used, got, c.want)
+		}
+	}
+}
+
+// TestNullOfNarrowColumns: the C library prints a null pointer, or nothing where only a part
+// of the word is wanted.
+func TestNullOfNarrowColumns(t *testing.T) {
+	l, _ := ParseLetters(JobColumns, "%3k|%5f|%.3k|%6k|%k")
+	if got := string(l.AppendRow(nil, &status.Job{}, &Settings{})); got != "   |     |(nu|(null)|(null)\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFlagsInOneLine: Slurm does not separate these flags.
+func TestFlagsInOneLine(t *testing.T) {
+	j := &status.Job{EnforceBind: "No", KillInvalid: "Yes", SpreadJob: true, DelayBoot: -1}
+	if got := jobFlags(j); got != "GresEnforceBind=NoKillOInInvalidDependent=YesSpreadJob=Yes" {
+		t.Error(got)
+	}
+	if got := delayBoot(j.DelayBoot); got != "UNLIMITED" {
+		t.Error(got)
+	}
+}
+
+// TestWaitsOfTheFuture: sacct of 22.05.8 for a job with --begin.
+func TestWaitsOfTheFuture(t *testing.T) {
+	r := &AcctRow{Job: &status.Record{Eligible: 1100, ReqCPUs: 2}}
+	s := &AcctSettings{Settings: Settings{Now: 1000}}
+	for name, want := range map[string]string{"Reserved": "INVALID", "ResvCPU": "INVALID", "ResvCPURAW": "4294967096"} {
+		if got := AcctValue(name, r, s); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func SortFields(order string) []string {
 	for _, k := range sortKeys(order) {
 		out = append(out, k.column.Fields...)
 	}
-	return append(append(out, "state", "priority"), idFields...)
+	return append(append(out, "state", "start"), idFields...)
 }
 
 // SortJobs returns the rows in an order of squeue -S: letters of columns, with - in
@@ -106,19 +106,13 @@ func SortJobsAt(rows []status.Job, order string, s *Settings) []*status.Job {
 	return out
 }
 
-// compareUnsorted orders jobs that are equal by every key, as Slurm 22.05.8 lists them:
-// held jobs last, and the newest of them first; others by id.
+// compareUnsorted orders jobs that are equal by every key, as Slurm 22.05.8 lists them: the
+// latest start, also a planned one, first; then those without a start, the newest first.
 func compareUnsorted(a, b *status.Job) int {
-	aHeld, bHeld := pending(a) && a.Priority == 0, pending(b) && b.Priority == 0
-	switch {
-	case aHeld && bHeld:
+	if a.Start == 0 && b.Start == 0 {
 		return CompareID(b, a)
-	case aHeld:
-		return 1
-	case bHeld:
-		return -1
 	}
-	return CompareID(a, b)
+	return cmp.Or(cmp.Compare(b.Start, a.Start), CompareID(a, b))
 }
 
 type sortKey struct {

@@ -11,7 +11,7 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 	{Name: "noheader", Short: 'h', Help: "no header line"},
 	{Name: "hide", Help: "no jobs in hidden partitions (the default)"},
 	{Name: "iterate", Short: 'i', Arg: RequiredArg, Meta: "SECONDS", Help: "repeat the list every SECONDS"},
-	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS",
+	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: OptionalArg, Meta: "IDS",
 		Help: "only these jobs: 12, 12_3"},
 	{Name: "long", Short: 'l', Help: "more columns"},
 	{Name: "licenses", Short: 'L', Arg: RequiredArg, Meta: "NAMES", Env: "SQUEUE_LICENSES",

@@ -46,12 +46,20 @@ func (c *CommandOptions) Checked(checks Checks) *CommandOptions {
 // Values are the options that were given, by long name.
 type Values struct {
 	values map[string][]string
-	order  []string // names in the order of the command line
+	order  []string          // names in the order of the command line
+	last   map[string]string // the last value of those options that were given with one
 }
 
 func (v *Values) add(name, text string) {
 	v.values[name] = append(v.values[name], text)
 	v.order = append(v.order, name)
+}
+
+// LastValue returns the last value of an option whose value is optional; ok is false if it
+// was always given without one.
+func (v *Values) LastValue(name string) (text string, ok bool) {
+	text, ok = v.last[name]
+	return text, ok
 }
 
 // Last returns which of the named options was given last on the command line, or
@@ -156,7 +164,7 @@ func (c *CommandOptions) ParseAndReport(args []string, lookup func(string) (stri
 // Parse parses the input variables and the command line. Errors are in getopt's
 // words and carry exit code 1, that of these commands, not 255.
 func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {
-	v := &Values{values: map[string][]string{}}
+	v := &Values{values: map[string][]string{}, last: map[string]string{}}
 	var wrong error
 	for _, o := range c.Options {
 		if o.Env == "" {
@@ -173,6 +181,9 @@ func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)
 	occurrences, operands, err := g.parse(args)
 	for _, o := range occurrences {
 		v.add(o.option.Name, o.value)
+		if o.hasValue {
+			v.last[o.option.Name] = o.value
+		}
 	}
 	if wrong = cmp.Or(wrong, c.check(occurrences)); wrong != nil {
 		return v, nil, wrong

@@ -30,10 +30,10 @@ func ParseAs(uid int, c Command, args, env []string) (*Parsed, error) {
 	p := New(c)
 	p.NotRoot = uid != 0
 	if err := p.Environment(env); err != nil {
-		return nil, err
+		return nil, p.Corrected(err, false)
 	}
 	if err := p.CommandLine(args); err != nil {
-		return nil, err
+		return nil, p.Corrected(err, false)
 	}
 	return p, nil
 }

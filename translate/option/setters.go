@@ -127,6 +127,7 @@ type refusal struct {
 	// nil then.
 	reason string
 	ofJob  bool   // VerifyStep ignores it
+	before string // what the command says before it
 	option string // whose value is refused; empty: several options contradict each other
 }
 

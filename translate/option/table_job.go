@@ -94,6 +94,10 @@ func setKillOnInvalidDep(p *Parsed, v string, _ bool) error {
 	default:
 		return value.ErrInvalid
 	}
+	if before := p.Job.Batch.KillOnInvalidDep; before != nil && *before != on && !p.Lenient {
+		on = true // as in Slurm, whose job then has both flags
+		p.setText("kill-on-invalid-dep", "yes,no")
+	}
 	p.Job.Batch.KillOnInvalidDep = &on
 	return nil
 }
@@ -196,6 +200,10 @@ func setRequeue(p *Parsed, v string, hasValue bool) error {
 
 func setPartition(p *Parsed, v string, _ bool) error {
 	p.Job.Partitions = value.Names(v)
+	if isEmptyList(v) && !p.Lenient {
+		p.deferred = append(p.deferred, refusal{reason: "Invalid partition name specified", ofJob: true,
+			before: "invalid partition specified: (null)"})
+	}
 	return nil
 }
 

@@ -123,6 +123,10 @@ func setWaitAllNodes(p *Parsed, v string, _ bool) error {
 }
 
 func setDelayBoot(p *Parsed, v string, _ bool) error {
+	if v == "-1" || strings.EqualFold(v, "INFINITE") || strings.EqualFold(v, "UNLIMITED") {
+		p.setText("delay-boot", "-1")
+		return nil
+	}
 	if _, err := value.Seconds(v); err != nil || strings.HasPrefix(v, "-") && strings.Contains(v, ":") {
 		return value.ErrInvalid
 	}

@@ -73,9 +73,11 @@ func setNodes(p *Parsed, v string, _ bool) (err error) {
 }
 
 // setExtraNodeInfo parses -B: numbers of sockets, cores and threads. An asterisk
-// means any number, and a range means its lower end.
+// means any number, and a range means its lower end. It replaces what the options for each of
+// the numbers have set before it.
 func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 	s := &p.Job.Shape
+	s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore = 0, 0, 0
 	fields := strings.Split(v, ":")
 	for i, to := range []*int32{&s.SocketsPerNode, &s.CoresPerSocket, &s.ThreadsPerCore}[:min(3, len(fields))] {
 		least := fields[i]

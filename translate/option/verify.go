@@ -2,6 +2,7 @@ package option
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,22 +10,62 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Verify checks options against each other and makes Slurm's corrections, after all of
 // them have been parsed (and --nodefile has been read). It reports
 // corrections in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
+	p.sortWarnings()
 	for _, check := range []func(*Parsed) error{
 		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
-		checkArbitrary, limitNodesToTasks, adaptToNodeList,
-		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, setTasksOrGPUs, checkSharing,
+		checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes,
+		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
 			return err
 		}
 	}
 	return p.refused(false)
+}
+
+// ofConfiguration reports whether a warning is about an option that the configuration does not
+// allow: Slurm's commands print it once they have read all options.
+func ofConfiguration(warning string) bool {
+	return strings.Contains(warning, "AllowSpecResourcesUsage")
+}
+
+// sortWarnings puts those that follow the others last.
+func (p *Parsed) sortWarnings() {
+	slices.SortStableFunc(p.Warnings, func(a, b string) int {
+		switch late := ofConfiguration(b); {
+		case ofConfiguration(a) == late:
+			return 0
+		case late:
+			return -1
+		}
+		return 1
+	})
+}
+
+// Corrected returns a refusal together with the errors about options that Slurm ignored
+// before. checked: the refusal comes from a check of the options against each other, before
+// which Slurm has checked them against its configuration.
+func (p *Parsed) Corrected(err error, checked bool) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	if !ok {
+		return err
+	}
+	var lines []string
+	for _, w := range p.Warnings {
+		said := strings.HasPrefix(w, "error: Ignoring ") || strings.HasPrefix(w, "error: Compression type")
+		if said && (checked || !ofConfiguration(w)) {
+			lines = append(lines, p.Command.String()+": "+w)
+		}
+	}
+	e.Before = append(lines, e.Before...)
+	return e
 }
 
 // VerifyStep is Verify for a step of an existing job. The job checks the step's
@@ -35,7 +76,7 @@ func (p *Parsed) VerifyStep() error {
 		checkSharing, checkRelative,
 	} {
 		if err := check(p); err != nil {
-			return err
+			return p.Corrected(err, true)
 		}
 	}
 	p.warnStep()
@@ -46,13 +87,19 @@ func (p *Parsed) VerifyStep() error {
 // finds itself comes before what the controller would find.
 func (p *Parsed) refused(step bool) error {
 	for _, r := range p.deferred {
-		if r.reason == "" && (!step || !r.ofJob) {
+		switch {
+		case r.reason != "" || step && r.ofJob:
+		case p.Client.Clusters != "" && strings.HasSuffix(r.err.Error(), invalidGRES) && !step:
+			return p.RefusedByController(invalidGRES) // as in Slurm, which leaves that to the cluster
+		default:
 			return r.err
 		}
 	}
 	for _, r := range p.deferred {
 		switch {
 		case step && r.ofJob:
+		case r.before != "":
+			return withBefore(p.RefusedByController(r.reason), p.Command.String()+": error: "+r.before)
 		case p.Client.TestOnly:
 			return p.RefusedByController(r.reason)
 		case step:
@@ -63,6 +110,14 @@ func (p *Parsed) refused(step bool) error {
 		}
 	}
 	return nil
+}
+
+// withBefore returns err with a line in front of it.
+func withBefore(err error, line string) error {
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
+		e.Before = append([]string{line}, e.Before...)
+	}
+	return err
 }
 
 // RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
@@ -127,6 +182,11 @@ func checkGPUTaskRatio(p *Parsed) error {
 			slurmerr.Fatal,
 			name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
 		)
+	}
+	perGPU, perTRES := p.Given["ntasks-per-gpu"].Value, p.Given["ntasks-per-tres"].Value
+	if p.Has("ntasks-per-gpu") && p.Has("ntasks-per-tres") && perGPU != perTRES {
+		return slurmerr.Newf(slurmerr.Fatal, "Inconsistent values set to --ntasks-per-gpu=%s and --ntasks-per-tres=%s ",
+			perGPU, perTRES)
 	}
 	for _, name := range []string{"gpus-per-task", "gpus-per-socket"} {
 		if p.Has(name) && (p.Has("ntasks-per-gpu") || p.Has("ntasks-per-tres")) {
@@ -222,6 +282,10 @@ func checkArbitrary(p *Parsed) error {
 // the number of tasks.
 func limitNodesToTasks(p *Parsed) error {
 	s, list := &p.Job.Shape, p.Job.Placement.NodeList
+	if p.Job.Placement.Distribution != "arbitrary" && (s.MaxNodes == 0 || s.MaxNodes >= int32(len(list))) {
+		list = unique(list)
+		p.Job.Placement.NodeList = list
+	}
 	nodes := max(s.MinNodes, int32(len(list)))
 	if s.Tasks == 0 || s.Tasks >= nodes || s.MaxNodes > 0 && s.MaxNodes < int32(len(list)) {
 		return nil
@@ -273,6 +337,21 @@ func adaptToNodeList(p *Parsed) error {
 	return nil
 }
 
+// checkPlanes returns an error for planes of tasks of which the last nodes would get none.
+func checkPlanes(p *Parsed) error {
+	plane, ok := strings.CutPrefix(p.Job.Placement.Distribution, "plane=")
+	size := value.Leading(plane)
+	if !ok || p.Command == Srun {
+		return nil
+	}
+	s := &p.Job.Shape
+	nodes, tasks := int64(s.MinNodes), int64(max(s.Tasks, s.MinNodes))
+	if tasks/max(size, 1) < nodes && (nodes-1)*size >= tasks {
+		return slurmerr.New(slurmerr.Refused, "Too few processes for the requested {plane,node} distribution")
+	}
+	return nil
+}
+
 // checkPerGPU returns an error for amounts per GPU or socket without a request for GPUs
 // or sockets.
 func checkPerGPU(p *Parsed) error {
@@ -290,14 +369,13 @@ func checkPerGPU(p *Parsed) error {
 	return nil
 }
 
-// checkGRES returns an error for CPUs both per GPU and per task, and those of
-// checkGRESTypes.
+// checkGRES returns an error for CPUs both per GPU and per task.
 func checkGRES(p *Parsed) error {
 	if p.Job.Shape.CPUsPerGPU > 0 && p.Job.Shape.CPUsPerTask > 0 {
 		return p.refuseLater(slurmerr.New(slurmerr.Refused,
 			"--cpus-per-gpu is mutually exclusive with --cpus-per-task\n"+invalidGRES))
 	}
-	return checkGRESTypes(p)
+	return nil
 }
 
 // checkGRESTypes returns an error for a generic resource that is requested both with and
@@ -356,7 +434,14 @@ func setTasksOrGPUs(p *Parsed) error {
 	switch per := s.TasksPerGPU; {
 	case per == 0:
 	case gpus == 0 && s.Tasks > 0:
-		count := (int64(s.Tasks) + int64(per) - 1) / int64(per)
+		count := int64(s.Tasks / per)
+		switch {
+		case count == 0: // as in Slurm, no GPU
+			p.warn("error: gres_job_state_validate: Failed to add generated GRES gres:gpu:0 (via ntasks_per_tres) to gres_list")
+			return nil
+		case s.Tasks%per != 0:
+			return p.refuseLater(badGPUs("Failed to validate job spec, -n/--ntasks has to be a multiple of --ntasks-per-gpu."))
+		}
 		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: count, Per: job.PerJob})
 		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
 	case s.Tasks == 0 && s.TasksPerNode == 0:

@@ -171,11 +171,14 @@ type Node struct {
 	Features  []string `json:"features,omitempty"`
 	GRES      string   `json:"gres,omitempty"`
 	GRESUsed  string   `json:"gresUsed,omitempty"`
-	Boot      int64    `json:"boot,omitempty"`
-	Version   string   `json:"version,omitempty"`
-	OS        string   `json:"os,omitempty"`
-	Arch      string   `json:"arch,omitempty"`
-	Comment   string   `json:"comment,omitempty"`
+	// GRESDevices is GRESUsed with the numbers of the devices: gpu:tesla:1(IDX:0); empty: not
+	// known.
+	GRESDevices string `json:"gresDevices,omitempty"`
+	Boot        int64  `json:"boot,omitempty"`
+	Version     string `json:"version,omitempty"`
+	OS          string `json:"os,omitempty"`
+	Arch        string `json:"arch,omitempty"`
+	Comment     string `json:"comment,omitempty"`
 	// Object is the name of the Kubernetes node, if it is not Name.
 	Object string `json:"object,omitempty"`
 }

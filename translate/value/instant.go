@@ -187,9 +187,7 @@ func (r *instantReader) delta() bool {
 		}
 	}
 	if err != nil || seconds == 0 || n > 1<<40 {
-		if r.pos = start; end > 0 {
-			r.pos++
-		}
+		r.pos = start + end // Slurm's position is that of the last digit
 		return false
 	}
 	r.pos = len(r.text)

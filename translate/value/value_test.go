@@ -28,7 +28,7 @@ func TestInstantWithoutDate(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", text, got, err, want)
 		}
 	}
-	for text, pos := range map[string]int{"5pm": 1, "12am": 2, "noon+1hour": 4, "2030-1-2": 0, "now+3x": 4, "elevenses": 0} {
+	for text, pos := range map[string]int{"5pm": 1, "12am": 2, "noon+1hour": 4, "2030-1-2": 0, "now+3x": 4, "now-20min": 5, "now-x": 3, "elevenses": 0} {
 		_, err := Instant(text, now)
 		if e, ok := errors.AsType[*InstantError](err); !ok || e.Pos != pos {
 			t.Errorf("%s: %v, want position %d", text, err, pos)

@@ -31,9 +31,9 @@ func NewFilter(q *status.RecordQuery) *Filter {
 		groups:      set(q.Groups),
 		accounts:    set(q.Accounts),
 		qos:         set(q.QOS),
-		names:       set(q.Names),
+		names:       set(lower(q.Names)),
 		wckeys:      set(q.WCKeys),
-		partitions:  set(q.Partitions),
+		partitions:  set(lower(q.Partitions)),
 		nodes:       set(q.Nodes),
 		userIDs:     set(q.UserIDs),
 		groupIDs:    set(q.GroupIDs),
@@ -46,6 +46,16 @@ func NewFilter(q *status.RecordQuery) *Filter {
 		}
 	}
 	return f
+}
+
+// lower returns names in lower case: as in Slurm's database, those of jobs and partitions
+// match in any case.
+func lower(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.ToLower(name)
+	}
+	return out
 }
 
 // set returns the set of the elements of the list; nil if it is empty.
@@ -77,7 +87,7 @@ func (f *Filter) Match(r *status.Record) bool {
 	for _, c := range [...]struct {
 		wanted map[string]bool
 		value  string
-	}{{f.accounts, r.Account}, {f.qos, r.QOS}, {f.names, r.Name}, {f.wckeys, r.WCKey}} {
+	}{{f.accounts, r.Account}, {f.qos, r.QOS}, {f.names, strings.ToLower(r.Name)}, {f.wckeys, r.WCKey}} {
 		if c.wanted != nil && !c.wanted[c.value] {
 			return false
 		}
@@ -98,7 +108,8 @@ func (f *Filter) named(r *status.Record) bool {
 // query.
 func (f *Filter) runsWhere(r *status.Record) bool {
 	inPartition := func(p string) bool { return f.partitions[p] }
-	if f.partitions != nil && !slices.ContainsFunc(strings.Split(r.Partition, ","), inPartition) {
+	if f.partitions != nil &&
+		!slices.ContainsFunc(strings.Split(strings.ToLower(r.Partition), ","), inPartition) {
 		return false
 	}
 	hasConstraint := func(c string) bool { return strings.Contains(r.Constraints, c) }
@@ -216,7 +227,7 @@ func (p idPattern) match(r *status.Record) bool {
 			return false
 		}
 		t, err := strconv.ParseInt(r.ArrayTaskID, 10, 32)
-		return err != nil || p.tasks.Has(int32(t)) // a range of pending tasks may contain it
+		return err == nil && p.tasks.Has(int32(t)) // as in Slurm, a range of pending tasks is not one of them
 	case p.het >= 0:
 		return r.HetJobID == p.id && int64(r.HetOffset) == p.het
 	}

@@ -39,9 +39,11 @@ func TestFiltersOfSacct(t *testing.T) {
 		"another account":    {status.RecordQuery{Accounts: []string{"la"}}, false},
 		"QOS":                {status.RecordQuery{QOS: []string{"high"}}, false},
 		"name":               {status.RecordQuery{Names: []string{"ring"}}, true},
+		"name in capitals":   {status.RecordQuery{Names: []string{"RING"}}, true},
 		"part of the name":   {status.RecordQuery{Names: []string{"rin"}}, false},
 		"wckey":              {status.RecordQuery{WCKeys: []string{"w"}}, true},
 		"partition":          {status.RecordQuery{Partitions: []string{"x", "main"}}, true},
+		"partition Main":     {status.RecordQuery{Partitions: []string{"Main"}}, true},
 		"another partition":  {status.RecordQuery{Partitions: []string{"mai"}}, false},
 		"constraint":         {status.RecordQuery{Constraints: []string{"big"}}, true},
 		"another constraint": {status.RecordQuery{Constraints: []string{"slow"}}, false},
@@ -90,7 +92,7 @@ func TestJobsOfSacct(t *testing.T) {
 		{"12_[1-3,9]", task("3"), true},
 		{"12_[4-9]", task("3"), false},
 		{"12_*", task("3"), true},
-		{"12_3", task("0-9%2"), true}, // pending tasks that may contain it
+		{"12_3", task("0-9%2"), false}, // pending tasks, as in Slurm
 		{"12_3", jobRecord(nil), false},
 		{"12", component, true},
 		{"13", component, true},

@@ -109,11 +109,26 @@ func requestedTRES(b *v1alpha1.BatchJob, row *status.Job) string {
 	return joinTRES(list)
 }
 
+// waitReason returns why a job without an allocation waits: as in Slurm, what is known at
+// its submission, and "" for anything else.
+func waitReason(b *v1alpha1.BatchJob, row *status.Job) string {
+	j := &b.Spec.Job
+	switch {
+	case row.Reason != "None":
+		return row.Reason
+	case len(j.Dependencies.Items) > 0:
+		return status.ReasonDependency
+	case j.Time.Begin > row.Submit:
+		return status.ReasonBeginTime
+	}
+	return ""
+}
+
 func ofPresentRun(r status.Record, b *v1alpha1.BatchJob, row *status.Job, users Users) status.Record {
 	st := &b.Status
 	r.Restarts, r.State, r.SystemComment = st.Restarts, baseState(st), row.Message
-	if st.Allocation == nil && row.Reason != "None" {
-		r.Reason = row.Reason
+	if st.Allocation == nil {
+		r.Reason = waitReason(b, row)
 	}
 	if st.HasOutcome() {
 		r.End = endOf(st.EndTime, st.History)

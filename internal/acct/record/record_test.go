@@ -40,6 +40,28 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 	}
 }
 
+// A job that waits has the reason that is known at its submission, as in Slurm 22.05.8.
+func TestReasonOfAPendingJob(t *testing.T) {
+	for want, change := range map[string]func(*v1alpha1.BatchJob, *status.Job){
+		"":                     func(*v1alpha1.BatchJob, *status.Job) {},
+		status.ReasonBeginTime: func(b *v1alpha1.BatchJob, _ *status.Job) { b.Spec.Job.Time.Begin = 500 },
+		status.ReasonDependency: func(b *v1alpha1.BatchJob, _ *status.Job) {
+			b.Spec.Job.Time.Begin = 500
+			b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 7}}
+		},
+		"JobHeldUser": func(b *v1alpha1.BatchJob, row *status.Job) {
+			b.Spec.Job.Time.Begin, row.Reason = 500, "JobHeldUser"
+		},
+	} {
+		b, row := &v1alpha1.BatchJob{}, &status.Job{ID: 1, State: "PENDING", Reason: "None", Submit: 100}
+		change(b, row)
+		list := OfJob(b, row, Cluster{Name: "ref"})
+		if have := list[len(list)-1].Reason; have != want {
+			t.Errorf("%q, want %q", have, want)
+		}
+	}
+}
+
 // The requested number of nodes is that of the job: squeue shows 3 nodes for a pending
 // -N2 -n3 -c2, sacct 2.
 func TestRequestedNodes(t *testing.T) {

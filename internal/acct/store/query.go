@@ -133,9 +133,9 @@ func (s *Store) search(q *status.RecordQuery) (string, []any) {
 		w.in("j.user_name", q.Users)
 	}
 	w.in("j.account", q.Accounts)
-	w.in("j.part", q.Partitions)
+	w.in("LOWER(j.part)", lower(q.Partitions))
 	w.in("j.qos", q.QOS)
-	w.in("j.name", q.Names)
+	w.in("LOWER(j.name)", lower(q.Names))
 	w.in("j.wckey", q.WCKeys)
 	limit := q.Limit
 	if limit <= 0 {
@@ -215,6 +215,15 @@ func (w *where) in(column string, values []string) {
 		args[i] = toText(v)
 	}
 	w.add(column+" IN "+placeholders(len(values)), args...)
+}
+
+// lower returns names in lower case, as those of jobs and partitions match in any case.
+func lower(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.ToLower(name)
+	}
+	return out
 }
 
 // anyID adds the condition that a record is of one of the jobs, of a task of it

@@ -146,6 +146,7 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"Gres", "", string(refusal.InvalidTRES), notPending},
 		{"Deadline", "2020-01-01", "Invalid time specified", "Invalid time specified"},
 		{"TimeMin", "10", "", ""},
+		{"TimeMin", "0", "", ""},
 		{"TimeMin", "900", string(refusal.InvalidTimeMin), ""},
 		{"AdminComment", "x", denied, denied},
 		{"OverSubscribe", "YES", denied, notPending},

@@ -1,6 +1,8 @@
 package change
 
 import (
+	"strings"
+
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
@@ -60,6 +62,9 @@ func setTimeMin(c *jobChange, v string) error {
 	minutes, err := value.Minutes(v)
 	if err != nil {
 		return malformed("TimeMin", v, "Invalid TimeMin value")
+	}
+	if strings.Trim(v, "0:") == "" { // as in Slurm, as if it were not given
+		minutes = 0
 	}
 	if minutes == job.Unlimited {
 		return refusal.InvalidTimeMin

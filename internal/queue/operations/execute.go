@@ -65,6 +65,7 @@ func (s *Service) executeOnJobs(
 		s.awaitStates(ctx, targets, op.Verb == status.OpSuspend)
 	}
 	if signals {
+		s.awaitShownCancelled(ctx, targets, op)
 		targets = append(targets, s.actOnLatecomers(ctx, c, targets, act, op)...)
 	}
 	return append(steps, outcomes(targets)...), nil

@@ -253,6 +253,32 @@ func (s *Service) awaitStates(ctx context.Context, targets []target, suspended b
 	}
 }
 
+// cancelTimeout bounds how long a cancellation waits until pending jobs are shown as cancelled.
+const cancelTimeout = 500 * time.Millisecond
+
+// awaitShownCancelled returns when the pending jobs that were cancelled are shown as cancelled, as
+// in Slurm, or after a moment: the keeper may be busy, or another replica.
+func (s *Service) awaitShownCancelled(ctx context.Context, targets []target, op *status.Operation) {
+	if s.StateTimeout == 0 || op.Verb == status.OpSignal && op.Signal != sigkill {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, cancelTimeout))
+	defer cancel()
+	for i := range targets {
+		t := &targets[i]
+		if t.row == nil || t.err != nil || t.tasks != nil || t.row.State != v1alpha1.StatePending {
+			continue
+		}
+		cancelled := func() bool {
+			row := s.Table.Get(t.row.ID)
+			return row == nil || row.State != v1alpha1.StatePending
+		}
+		if !poll(ctx, cancelled) {
+			return
+		}
+	}
+}
+
 // hasReached reports whether the job has left the state that suspend or resume
 // ends.
 func (s *Service) hasReached(id int64, suspended bool) bool {

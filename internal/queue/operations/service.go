@@ -54,8 +54,8 @@ type Service struct {
 	// CheckBounds refuses what a change makes larger than it may be (package
 	// bounds); nil: nothing is refused.
 	CheckBounds func(old, now *v1alpha1.BatchJob, c *directory.Caller) error
-	// StateTimeout bounds how long suspend and resume wait until the states of the
-	// jobs show it; 0: they do not wait.
+	// StateTimeout bounds how long suspend, resume and, for a moment, the cancellation of
+	// pending jobs wait until the states of the jobs show it; 0: they do not wait.
 	StateTimeout time.Duration
 	// BulkCanceller, if set, cancels many jobs by one write; nil: each job is
 	// written.

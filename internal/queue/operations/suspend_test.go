@@ -39,3 +39,30 @@ func TestSuspendWaitsForTheState(t *testing.T) {
 		}
 	})
 }
+
+// TestCancellationWaitsForTheState: a cancelled pending job is not listed as pending when the
+// operation returns.
+func TestCancellationWaitsForTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.service.StateTimeout = 10 * time.Second
+		c.add(t, 1, "anna", fake.InState(v1alpha1.StatePending))
+		done := c.start(t, "anna", status.Operation{Verb: status.OpCancel, Jobs: []string{"1"}})
+		synctest.Wait()
+		select {
+		case got := <-done:
+			t.Fatalf("it returned while the job was pending: %+v", got)
+		default:
+		}
+		c.setState(t, 1, v1alpha1.StateCancelled)
+		if got := <-done; got.Error != "" {
+			t.Error(got)
+		}
+		c.add(t, 2, "anna", fake.InState(v1alpha1.StatePending))
+		start := time.Now()
+		got := c.operation(t, "anna", status.Operation{Verb: status.OpSignal, Signal: 9, Batch: true, Jobs: []string{"2"}})
+		if lasted := time.Since(start); got.Error != "" || lasted >= time.Second {
+			t.Errorf("without a keeper: %+v after %v", got, lasted)
+		}
+	})
+}

@@ -17,7 +17,7 @@ import (
 func setDetails(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job
 	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
-	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, s.Placement.Prefer
+	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, joinedFeatures(s.Placement.Prefer)
 	j.Network, j.Profile = s.Options["network"], s.Options["profile"]
 	j.Switches, j.SwitchesWait = s.Placement.Switches, s.Placement.SwitchWait()
 	j.Container = s.Options["container"]
@@ -79,7 +79,12 @@ func setRecordedOptions(j *status.Job, s *job.Job) {
 	if kill := s.Batch.KillOnInvalidDep; kill != nil {
 		j.KillInvalid = map[bool]string{true: "Yes", false: "No"}[*kill]
 	}
-	if n, err := value.Seconds(s.Options["delay-boot"]); err == nil {
+	if s.Options["kill-on-invalid-dep"] != "" { // both values were given
+		j.KillInvalid = "YesKillOInInvalidDependent=No"
+	}
+	if s.Options["delay-boot"] == "-1" {
+		j.DelayBoot = -1
+	} else if n, err := value.Seconds(s.Options["delay-boot"]); err == nil {
 		j.DelayBoot = n
 	}
 }

@@ -29,8 +29,8 @@ func TestCPUFrequencies(t *testing.T) {
 		"low-highm1":           "CPU_min_freq=Low CPU_max_freq=Highm1 ",
 		"1000-2000:OnDemand":   "CPU_min_freq=1000 CPU_max_freq=2000 Governor=OnDemand",
 		"MEDIUM:performance":   "CPU_max_freq=Medium Governor=Performance",
-		"performance":          "",
-		"UserSpace":            "",
+		"performance":          "Governor=Performance",
+		"UserSpace":            "Governor=UserSpace",
 		"low:unknown-governor": "CPU_max_freq=Low ",
 		"-":                    "CPU_min_freq= CPU_max_freq= ",
 	} {
@@ -119,5 +119,19 @@ func TestAllocationOnEachNode(t *testing.T) {
 	}))
 	if got, want := tab.Get(1).Layout, "n1 0-1 512 gpu:a100:2(IDX:0,3),shard:4;n2  0 gpu:1"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestFlagsAndListsOfASlurm: features with commas, lists of nodes and the wait for a boot as
+// scontrol show job of 22.05.8 shows them.
+func TestFlagsAndListsOfASlurm(t *testing.T) {
+	j := detailed(t, func(j *job.Job) {
+		j.Placement.Constraint, j.Placement.Prefer = "[fast|slow],red", "fast,red"
+		j.Placement.NodeList, j.Placement.Exclude = []string{"n3", "n1"}, []string{"n4", "n2"}
+		j.Options["delay-boot"], j.Options["kill-on-invalid-dep"] = "-1", "yes,no"
+	})
+	if j.Features != "[fast|slow]&red" || j.Prefer != "fast&red" || j.ReqNodes != "n[1,3]" || j.ExcNodes != "n[2,4]" ||
+		j.DelayBoot != -1 || j.KillInvalid != "YesKillOInInvalidDependent=No" {
+		t.Errorf("%+v", j)
 	}
 }

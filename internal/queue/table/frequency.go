@@ -3,8 +3,7 @@ package table
 import "strings"
 
 // cpuFrequency returns a value of --cpu-freq as scontrol shows it: FREQUENCY, LOW-HIGH,
-// either with :GOVERNOR, or a governor, which is not shown alone. A text without a
-// governor ends with a blank.
+// either with :GOVERNOR, or a governor. A text without a governor ends with a blank.
 func cpuFrequency(given string) string {
 	if given == "" {
 		return ""
@@ -16,7 +15,7 @@ func cpuFrequency(given string) string {
 	case ranged:
 		out = append(out, "CPU_min_freq="+frequencyWord(low), "CPU_max_freq="+frequencyWord(high))
 	case governorNames[strings.ToLower(span)] != "":
-		return ""
+		return "Governor=" + governorNames[strings.ToLower(span)]
 	default:
 		out = append(out, "CPU_max_freq="+frequencyWord(span))
 	}

@@ -291,8 +291,8 @@ func setRequest(j *status.Job, s *job.Job) {
 		j.CPUs = j.Tasks * j.CPUsPerTask
 	}
 	p := &s.Placement
-	j.Features, j.Contiguous = p.Constraint, p.Contiguous
-	j.ReqNodes, j.ExcNodes = hostlist.Fold(p.NodeList), hostlist.Fold(p.Exclude)
+	j.Features, j.Contiguous = joinedFeatures(p.Constraint), p.Contiguous
+	j.ReqNodes, j.ExcNodes = hostlist.FoldSorted(p.NodeList), hostlist.FoldSorted(p.Exclude)
 	switch {
 	case p.Exclusive == "node":
 		j.OverSubscribe = "NO"
@@ -414,3 +414,6 @@ func setOutcome(j *status.Job, b *v1alpha1.BatchJob) {
 	}
 	j.Requeue = b.Spec.Job.Batch.Requeue == nil || *b.Spec.Job.Batch.Requeue
 }
+
+// joinedFeatures returns features with the operator that Slurm has for commas.
+func joinedFeatures(text string) string { return strings.ReplaceAll(text, ",", "&") }

@@ -236,3 +236,21 @@ func TestWallMinutesOfAccounts(t *testing.T) {
 		}
 	}
 }
+
+// TestDevicesOfANode: the numbers of the devices that the jobs of a node hold.
+func TestDevicesOfANode(t *testing.T) {
+	var jobs []*v1alpha1.BatchJob
+	for id, index := range []string{"1", "0", ""} {
+		b := schedtest.Job(int64(id)+1, schedtest.RunningOn(fmt.Sprint(id), "n1"))
+		b.Status.Allocation.Nodes[0].GRES = []v1alpha1.GRESAllocation{{Name: "gpu", Type: "tesla", Count: 1, Indexes: index}}
+		jobs = append(jobs, b)
+	}
+	rows := Nodes(newSnapshot(snapshot.Input{Nodes: schedtest.FourNodes(), Jobs: jobs[:2]}))
+	if r := rows[0]; r.GRESUsed != "gpu:tesla:2" || r.GRESDevices != "gpu:tesla:2(IDX:0-1)" {
+		t.Errorf("%q, %q", r.GRESUsed, r.GRESDevices)
+	}
+	rows = Nodes(newSnapshot(snapshot.Input{Nodes: schedtest.FourNodes(), Jobs: jobs[2:]}))
+	if r := rows[0]; r.GRESDevices != "" {
+		t.Errorf("not known: %q", r.GRESDevices)
+	}
+}

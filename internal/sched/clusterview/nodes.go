@@ -27,11 +27,13 @@ import (
 func Nodes(s *snapshot.Snapshot) []status.Node {
 	rows := make([]status.Node, len(s.Nodes))
 	used := make([][]backfill.GRES, len(s.Nodes))
+	devices := make([]devicesByKind, len(s.Nodes))
 	for i := range s.Nodes {
 		rows[i] = nodeRow(s, i)
 	}
 	for _, r := range s.Running {
-		completing := s.Job(r.ID).Status.State == v1alpha1.StateCompleting
+		b := s.Job(r.ID)
+		completing := b.Status.State == v1alpha1.StateCompleting
 		for _, a := range r.Allocation {
 			row := &rows[a.Node]
 			if completing {
@@ -41,11 +43,15 @@ func Nodes(s *snapshot.Snapshot) []status.Node {
 			row.CPUsAlloc += int32(a.CPUs.Len())
 			row.MemAlloc += a.Memory
 			used[a.Node] = gres.Add(used[a.Node], a.GRES)
+			if len(a.GRES) > 0 {
+				devices[a.Node] = devices[a.Node].with(b, s.Nodes[a.Node].Name)
+			}
 		}
 	}
 	byName := make([]status.Node, len(rows))
 	for i := range rows {
 		rows[i].GRESUsed = formatGRES(used[i])
+		rows[i].GRESDevices = devices[i].format(used[i])
 		if rows[i].State == "IDLE" {
 			rows[i].State = allocationState(&rows[i])
 		}

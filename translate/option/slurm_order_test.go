@@ -1,0 +1,86 @@
+package option_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// TestRefusalsOfASlurm: what the commands of 22.05.8 print for options that contradict each
+// other, with the errors about ignored options before.
+func TestRefusalsOfASlurm(t *testing.T) {
+	const gres = "Invalid generic resource (gres) specification\n"
+	for line, want := range map[string]string{
+		"sbatch --ntasks-per-tres=5 --ntasks-per-gpu=2": "sbatch: fatal: Inconsistent values set to " +
+			"--ntasks-per-gpu=2 and --ntasks-per-tres=5 \n",
+		"sbatch --ntasks-per-gpu=4 -M ref":         "sbatch: error: Batch job submission failed: " + gres,
+		"sbatch --mem-per-gpu=1G -M ref":           "sbatch: error: Batch job submission failed: " + gres,
+		"sbatch --test-only --gres=GPU=x:1 -M ref": "allocation failure: " + gres,
+		"sbatch -G tesla:2,1 -N2-4":                "sbatch: error: Failed to validate job spec, --gpus < -N\nsbatch: error: " + gres,
+		"sbatch -G tesla:2,1":                      "sbatch: error: Invalid GRES specification (with and without type identification)\n",
+		"sbatch -p ,": "sbatch: error: invalid partition specified: (null)\n" +
+			"sbatch: error: Batch job submission failed: Invalid partition name specified\n",
+		"srun --test-only --partition=": "srun: error: invalid partition specified: (null)\n" +
+			"allocation failure: Invalid partition name specified\n",
+		"sbatch -p , -p main":       "",
+		"sbatch -m plane=2 -N2":     "sbatch: error: Too few processes for the requested {plane,node} distribution\n",
+		"sbatch -m plane=2 -N4 -n4": "sbatch: error: Too few processes for the requested {plane,node} distribution\n",
+		"sbatch -m plane=2 -N2 -n4": "",
+		"srun -m plane=2 -N2 -n2":   "",
+		"salloc --power=x --sockets-per-node=0": "salloc: error: Ignoring unrecognized power option (x)\n" +
+			"salloc: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
+		"srun --compress=x --sockets-per-node=0": "srun: error: Compression type 'x' unknown, " +
+			"disabling compression support.\nsrun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
+	} {
+		words := strings.Fields(line)
+		c := map[string]option.Command{"sbatch": option.Sbatch, "srun": option.Srun, "salloc": option.Salloc}[words[0]]
+		p, err := option.Parse(c, append(words[1:], "job"), nil)
+		if err == nil {
+			err = p.Verify()
+		}
+		var b strings.Builder
+		if err != nil {
+			slurmerr.Print(&b, words[0], err)
+		}
+		if b.String() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", line, b.String(), want)
+		}
+	}
+}
+
+// TestRequestsOfASlurm: how options and their repetitions change the request.
+func TestRequestsOfASlurm(t *testing.T) {
+	parse := func(line string) *option.Parsed {
+		p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
+		if err == nil {
+			err = p.Verify()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return p
+	}
+	// -B replaces what was given before it.
+	s := parse("--threads-per-core=1 --sockets-per-node=4 -B*:2").Job.Shape
+	if s.SocketsPerNode != 0 || s.CoresPerSocket != 2 || s.ThreadsPerCore != 0 {
+		t.Errorf("-B: %+v", s)
+	}
+	// A job with both values has both flags, and is cancelled.
+	p := parse("--kill-on-invalid-dep=yes --kill-on-invalid-dep=no")
+	if !*p.Job.Batch.KillOnInvalidDep || p.Job.Options["kill-on-invalid-dep"] == "" {
+		t.Errorf("both values: %+v", p.Job)
+	}
+	// A node that is named twice counts once.
+	if p := parse("-w n1,n2,n1 -n2"); len(p.Job.Placement.NodeList) != 2 || p.Job.Shape.MaxNodes != 0 || len(p.Warnings) > 0 {
+		t.Errorf("a node twice: %+v", p)
+	}
+	if p := parse("--delay-boot=INFINITE"); p.Job.Options["delay-boot"] != "-1" {
+		t.Errorf("%v", p.Job.Options)
+	}
+	// The configuration is checked once all options are read.
+	if w := parse("--core-spec=1 --power=x").Warnings; !strings.Contains(w[len(w)-1], "Ignoring -S") {
+		t.Errorf("%q", w)
+	}
+}
