@@ -25,7 +25,9 @@ type Config struct {
 	// Interval between two listings; 0: 5 minutes. A change of a file is noticed at once.
 	Interval metav1.Duration `json:"interval,omitempty"`
 	Sources  []SourceConfig  `json:"sources"`
-	Policy   `json:",inline"`
+	// HomeProgram, if set, is run once for each user, with name, uid, gid and home.
+	HomeProgram string `json:"homeProgram,omitempty"`
+	Policy      `json:",inline"`
 }
 
 // SourceConfig is one source. The first source that has a user decides.
@@ -134,6 +136,9 @@ func (c *Config) complete() error {
 	c.MaxRemoved = cmp.Or(c.MaxRemoved, defaultRemoved)
 	for _, r := range []*Range{&c.UIDs, &c.GIDs} {
 		r.Min, r.Max = cmp.Or(r.Min, minID), cmp.Or(r.Max, maxID)
+	}
+	if c.HomeProgram != "" && !filepath.IsAbs(c.HomeProgram) {
+		return fmt.Errorf("homeProgram: %q is not an absolute path", c.HomeProgram)
 	}
 	if c.Interval.Duration < minInterval {
 		return fmt.Errorf("interval: at least %v", minInterval)

@@ -124,6 +124,10 @@ func (x *Controller) pass(ctx context.Context) {
 		p.problems = append(p.problems, fmt.Sprintf("not everything was written, the next attempt is in %v: %v",
 			x.cfg.Interval.Duration, err))
 	}
+	p.problems = append(p.problems, x.makeHomes(ctx)...)
+	if ctx.Err() != nil {
+		return
+	}
 	x.logProblems(p.problems)
 	x.publish(ctx, p, listings)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/eventually"
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/usersource/ldaptest"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -281,4 +282,31 @@ func TestFileIsWatched(t *testing.T) {
 	eventually.Holds(t, "the user is disabled", func() bool { return s.user("ann").Spec.Disabled })
 	cancel()
 	<-done
+}
+
+// TestHomes: the site's program is run once for each enabled user, and again while it fails.
+func TestHomes(t *testing.T) {
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "users.yaml"), filepath.Join(dir, "mkhome")
+	writeFile(t, file, `users:
+- {name: ann, uid: 2001, gid: 3000, home: /data/ann}
+- {name: ben, uid: 2002, gid: 3000, disabled: true}
+- {name: bad, uid: 2003, gid: 3000}
+`)
+	exectest.Write(t, program, "#!/bin/sh\n[ \"$1\" != bad ] || { echo no quota; exit 3; }\necho \"$@\" >>"+dir+"/made\n")
+	s := newSite(t, "homeProgram: "+program+"\nsources: [{name: file, file: {path: "+file+"}}]")
+	for range 2 {
+		s.pass()
+	}
+	made, err := os.ReadFile(dir + "/made")
+	if err != nil || string(made) != "ann 2001 3000 /data/ann\n" {
+		t.Errorf("%q, %v", made, err)
+	}
+	want := "user bad: the home /home/bad was not made: exit status 3: no quota"
+	if r := s.report(); !slices.Contains(r.Problems, want) {
+		t.Errorf("%q", r.Problems)
+	}
+	if got := s.user("ann").Annotations[AnnotationHome]; got != "/data/ann" {
+		t.Errorf("the home that was made is %q", got)
+	}
 }

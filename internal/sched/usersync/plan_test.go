@@ -398,6 +398,7 @@ func TestReadConfig(t *testing.T) {
 		good + "identities: [x]":                 "is without %u",
 		good + `identities: ["system:%u"]`:       "one of Kubernetes' own",
 		good + "accounts: [{group: x}]":          "set both group and account",
+		good + "homeProgram: mkhome":             "is not an absolute path",
 		good + "administrators: [a]":             "",
 	} {
 		path := t.TempDir() + "/directory.yaml"
