@@ -119,7 +119,20 @@ func (s *site) output(args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-// TestUserOfADirectory logs in with a key that the directory holds, submits a job, and is
+// awaitDoctor waits until berth doctor says something, as the administrator of the cluster.
+func (s *site) awaitDoctor(want string) {
+	s.Helper()
+	eventually.Succeeds(s.T, "berth doctor says: "+want, func() error {
+		out, _ := command(s.environ(s.TempDir()), "berth doctor") // it fails if anything is wrong
+		if !strings.Contains(out, want) {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+// TestUserOfADirectory logs in with a key that the directory holds, also while the directory is
+// away, submits a job, and is
 // disabled in the directory: the session ends, there is no login and no submission, the
 // running job goes on, and the pending one waits.
 func TestUserOfADirectory(t *testing.T) {
@@ -134,6 +147,14 @@ func TestUserOfADirectory(t *testing.T) {
 		}
 		return err
 	})
+	s.awaitDoctor("ok       the source ldap has 1 users")
+	s.server.Stop()
+	s.awaitDoctor("wrong    the source ldap of users could not be read")
+	if out, err := s.output("sbatch --test-only --wrap true"); err != nil {
+		t.Errorf("the directory is away: %v: %s", err, out)
+	}
+	s.server.Run()
+	s.awaitDoctor("ok       the source ldap has 1 users")
 	submit := func(options string) string {
 		t.Helper()
 		var id string
