@@ -110,6 +110,9 @@ func (o *options) observe(ctx context.Context, c *cluster.Cluster, l *load.Load,
 				f.End.Sub(f.Begin).Round(time.Millisecond))
 			injected = append(injected, f)
 		})
+		if failure != nil {
+			fmt.Fprintln(log, "no more faults, because the cluster was not whole again:", failure)
+		}
 	})
 	wg.Wait()
 	stopAltering()

@@ -72,6 +72,7 @@ var cases = []struct {
 	{"eviction", false, testEviction},
 	{"scheduler killed", true, testRestart},
 	{"daemons killed", false, testDaemonsKilled},
+	{"daemons killed under load", true, testDaemonsKilledUnderLoad},
 	{"node lost", false, testLostNode},        // the last that needs three
 	{"kubelet killed", true, testDeadKubelet}, // the last that needs two
 	{"accounting", false, testAccounting},

@@ -76,12 +76,17 @@ func addAccount(u User) error {
 // As runs one of Berth's commands as the user, in dir, with the environment of a new
 // login, and returns its standard output. An error includes its standard error.
 func (s *Site) As(ctx context.Context, u User, dir, command string, args ...string) (string, error) {
+	return s.asWith(ctx, u, nil, dir, command, args...)
+}
+
+// asWith is As with more variables of the environment.
+func (s *Site) asWith(ctx context.Context, u User, env []string, dir, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.Bin, command), args...)
 	cmd.Dir = dir
-	cmd.Env = []string{
+	cmd.Env = append([]string{
 		"HOME=" + u.Home(), "USER=" + u.Name, "LOGNAME=" + u.Name, "SHELL=/bin/bash", "LANG=C.UTF-8",
 		"PATH=" + s.Bin + ":/usr/local/bin:/usr/bin:/bin",
-	}
+	}, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: u.ID, Gid: u.ID}}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -34,9 +34,8 @@ type Load struct {
 
 // Prepare writes the script of the jobs.
 func (l *Load) Prepare() error {
-	text := strings.ReplaceAll(script, "@DIRECTORY@", l.Cluster.Output)
 	path := filepath.Join(l.Cluster.Output, "chaos.sh")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(Script(l.Cluster.Output)), 0o600); err != nil {
 		return err
 	}
 	return os.Chmod(path, 0o755)

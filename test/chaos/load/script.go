@@ -1,5 +1,10 @@
 package load
 
+import "strings"
+
+// Script returns the script of the jobs, which write their lines into files of the directory.
+func Script(directory string) string { return strings.ReplaceAll(script, "@DIRECTORY@", directory) }
+
 // script is what every job runs: chaos.sh MILLISECONDS EXIT [steps]. Each task appends its
 // lines to a file of its own, each with one write, so that they survive SIGKILL. It sleeps
 // without starting a process.
