@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,12 +135,26 @@ func unschedulable(p *corev1.Pod) *corev1.PodCondition {
 
 // isPulling reports whether the pod is bound, but its container has not started.
 func isPulling(p *corev1.Pod) bool {
+	if isSandboxLost(p) {
+		return false
+	}
 	for i := range p.Status.ContainerStatuses {
 		if w := p.Status.ContainerStatuses[i].State.Waiting; w != nil {
 			return w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"
 		}
 	}
 	return false
+}
+
+// isSandboxLost reports whether the pod had a sandbox, in which a container has run, and has none
+// now, because its node was started again. Kubelets do not always make another one: then the
+// pod stays as it is.
+func isSandboxLost(p *corev1.Pod) bool {
+	ran := slices.ContainsFunc(p.Status.InitContainerStatuses,
+		func(c corev1.ContainerStatus) bool { return c.State.Terminated != nil })
+	return ran && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse
+	})
 }
 
 // earliest returns the earlier of two times; zero times do not count.

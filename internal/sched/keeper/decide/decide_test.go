@@ -170,6 +170,15 @@ func TestDecide(t *testing.T) {
 		{name: "a new process creates the objects of a placed job again", job: aJob("CONFIGURING"), progress: Progress{Attempt: 1, Created: true}, want: Create},
 		{name: "the agents have StartTimeout to report", job: aJob("CONFIGURING"), progress: created, want: Wait, wake: time.Minute},
 		{name: "a job whose agents do not report is requeued", job: aJob("CONFIGURING"), progress: created, after: time.Minute, want: End, final: "PENDING"},
+		{name: "a job whose node was started again before its container started is requeued", job: aJob("CONFIGURING"), progress: created, after: time.Minute,
+			want: End, final: "PENDING", pods: pods(pod(0, func(p *corev1.Pod) {
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{}}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+				p.Status.Conditions = append(p.Status.Conditions,
+					corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
+			}))},
 		{name: "a job that is pulling images has PullTimeout", job: aJob("CONFIGURING"), progress: created, after: time.Minute, want: Wait, wake: 10 * time.Minute,
 			pods: pods(pod(0, func(p *corev1.Pod) {
 				p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
