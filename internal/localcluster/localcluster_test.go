@@ -5,11 +5,14 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/eventually"
 )
 
 func TestStateIsLockedAndOurs(t *testing.T) {
@@ -31,6 +34,51 @@ func TestStateIsLockedAndOurs(t *testing.T) {
 	}
 	if locked, err := Locked(filepath.Join(dir, "nothing")); err != nil || locked {
 		t.Errorf("no directory: %t %v", locked, err)
+	}
+}
+
+// A process that was killed may hold its lock for a moment; the next start waits for that.
+func TestKilledProcessIsNotRunning(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := openState(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(pid int) {
+		started, err := startTicks(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.writeJSON(fileProcess, Process{PID: pid, Started: started}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(os.Getpid())
+	if locked, err := LockedByRunning(dir); err != nil || !locked {
+		t.Errorf("locked by a running process: %t %v", locked, err)
+	}
+	killed := exec.Command("sleep", "100")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer killed.Wait() //nolint:errcheck // it was killed
+	note(killed.Process.Pid)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := ReadProcess(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the process to be a zombie", p.isExiting)
+	result := make(chan bool, 1)
+	go func() {
+		locked, err := LockedByRunning(dir)
+		result <- locked || err != nil
+	}()
+	s.close()
+	if <-result {
+		t.Error("a directory that a killed process had locked counts as locked after the process has ended")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -172,6 +173,23 @@ func (s *state) write(name string, data []byte) error {
 func (s *state) close() {
 	_ = os.Remove(s.path(fileProcess))
 	_ = s.lock.Close()
+}
+
+// exitTime is how long the kernel may take to free what a killed process had.
+const exitTime = 10 * time.Second
+
+// LockedByRunning is Locked, but waits for a process that was killed, which keeps its lock until
+// the last of its threads has ended.
+func LockedByRunning(dir string) (bool, error) {
+	for deadline := time.Now().Add(exitTime); ; time.Sleep(10 * time.Millisecond) {
+		locked, err := Locked(dir)
+		if err != nil || !locked || time.Now().After(deadline) {
+			return locked, err
+		}
+		if p, err := ReadProcess(dir); err != nil || !p.isExiting() {
+			return Locked(dir) // it may have ended meanwhile
+		}
+	}
 }
 
 // Locked reports whether a process has locked the state directory. It does not lock it

@@ -25,7 +25,7 @@ func (p *program) background(ctx context.Context) error {
 	ctx, release := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer release()
 	// The other process would report this as well; here it costs nothing.
-	if locked, err := localcluster.Locked(p.StateDir); err != nil {
+	if locked, err := localcluster.LockedByRunning(p.StateDir); err != nil {
 		return err
 	} else if locked {
 		running, _ := localcluster.ReadProcess(p.StateDir)

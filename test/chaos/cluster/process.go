@@ -108,18 +108,29 @@ func (p *Process) identity() string {
 }
 
 // Pause stops the process until Continue.
-func (p *Process) Pause() error {
-	p.tally.add(Stopped, p.kind)
-	return p.signal(syscall.SIGSTOP)
-}
+func (p *Process) Pause() error { return p.signal(syscall.SIGSTOP) }
 
 // Continue lets the process run on after Pause.
 func (p *Process) Continue() error { return p.signal(syscall.SIGCONT) }
 
+// signal sends a signal, and counts it if it is a fault. A process that has just ended by itself
+// will be started again, and gets none.
 func (p *Process) signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cmd.Process.Signal(s)
+	switch err := p.cmd.Process.Signal(s); {
+	case errors.Is(err, os.ErrProcessDone):
+		return nil
+	case err != nil:
+		return err
+	}
+	switch s {
+	case syscall.SIGKILL:
+		p.tally.add(Killed, p.kind)
+	case syscall.SIGSTOP:
+		p.tally.add(Stopped, p.kind)
+	}
+	return nil
 }
 
 // Replace ends the process as a kubelet does, and starts the program of another directory
@@ -143,7 +154,6 @@ func (p *Process) Kill(away time.Duration) error {
 	p.mu.Lock()
 	p.held = time.Now().Add(away)
 	p.mu.Unlock()
-	p.tally.add(Killed, p.kind)
 	return p.signal(syscall.SIGKILL)
 }
 
