@@ -71,14 +71,17 @@ func TestKilledProcessIsNotRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually.Holds(t, "the process to be a zombie", p.isExiting)
-	result := make(chan bool, 1)
+	result := make(chan error, 1)
 	go func() {
 		locked, err := LockedByRunning(dir)
-		result <- locked || err != nil
+		if locked {
+			err = errors.Join(err, errors.New("locked"))
+		}
+		result <- err
 	}()
-	s.close()
-	if <-result {
-		t.Error("a directory that a killed process had locked counts as locked after the process has ended")
+	_ = s.lock.Close() // as the kernel does for the last thread of the process
+	if err := <-result; err != nil {
+		t.Errorf("a directory that a killed process had locked, after the process has ended: %v", err)
 	}
 }
 
