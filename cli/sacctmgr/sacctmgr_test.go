@@ -440,6 +440,7 @@ func TestLists(t *testing.T) {
 		"show tres format=type where type=gres":       "gres\n",
 		"show tres format=type,name names=":           "cpu|\nmem|\nenergy|\nnode|\nbilling|\nvmem|\npages|\n",
 		"show assoc accounts= format=user":            "",
+		"list user withassoc withcoord anna":          "anna|physics|None|ref|physics||1||7||||||high||\n",
 		"show federation":                             "",
 	} {
 		got := run(t, d, "", append([]string{"-n", "-P"}, strings.Fields(command)...)...)

@@ -254,11 +254,11 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 		usual = "Cluster,Account,User,Partition"
 	}
 	names := cmp.Or(l.format, usual)
-	if l.withCoordinators && l.format == "" && (t == accountTable || t == userTable) {
-		names += ",Coordinators"
-	}
 	if l.withAssoc && l.format == "" {
 		names += t.assocColumns
+	}
+	if l.withCoordinators && l.format == "" && (t == accountTable || t == userTable) {
+		names += ",Coordinators"
 	}
 	from := t.from
 	if from == nil {

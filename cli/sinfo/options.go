@@ -150,6 +150,8 @@ func (o *Options) completeLayout(v *option.Values) error {
 // usual returns the format and order of -s, -R, -N and -l.
 func (o *Options) usual(summary bool) (text, order string) {
 	switch {
+	case summary && o.single:
+		return format.NodeSummary, "N"
 	case summary:
 		return format.NodeSummary, "#P"
 	case o.single && o.long:

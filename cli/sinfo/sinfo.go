@@ -173,7 +173,7 @@ func reservations(ctx context.Context, o *Options, cluster Lister) error {
 	s := o.settings
 	s.Now = o.p.Now().Unix()
 	var out []byte
-	if o.every > 0 || o.long || o.verbose {
+	if (o.every > 0 || o.long || o.verbose) && !o.noHeader {
 		out = o.p.Now().In(s.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
 	}
 	if len(o.clusters) > 0 && !o.noHeader {

@@ -24,6 +24,9 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	if o.steps = v.Has("steps"); !o.steps {
 		return nil
 	}
+	if v.Has("jobs") && len(o.filter.IDs) == 0 {
+		return slurmerr.New(slurmerr.Refused, "Incompatible options --jobs and --steps")
+	}
 	o.filter.nothing = slices.ContainsFunc([]string{"partition", "user", "nodelist"}, // the others are for jobs
 		func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
 	text, _ := v.LastValue("steps")

@@ -58,8 +58,11 @@ func conditionsOf(kind, report string) conditions {
 				Name: users, Least: 1, Form: keyvalue.Either,
 				Set: appendTo(func(o *Options) *[]string { return &o.users }),
 			},
-			{Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts},
 		}...)
+		if users == "users" {
+			list = append(list, keyvalue.Keyword[*Options]{
+				Name: "accounts", Least: 1, Form: keyvalue.Either, Set: appendAccounts})
+		}
 	}
 	switch kind {
 	case "user":

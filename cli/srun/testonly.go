@@ -17,7 +17,7 @@ import (
 func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []string) error {
 	s, err := o.submission(parts, args)
 	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Message != "" && parts[0].RefusedLocally() &&
-		!strings.Contains(e.Message, "--propagate=") {
+		!strings.Contains(e.Message, "--propagate=") && !strings.HasSuffix(e.Message, "memory allocation failure") {
 		e.After = "allocation failure: No error\n" // Slurm has sent nothing, and prints errno all the same
 	}
 	if err != nil {

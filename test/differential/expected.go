@@ -29,7 +29,8 @@ var intended = []struct {
 	{"Planned starts", regexp.MustCompile(`show out: Reason=None ≠ Reason=BeginTime`), nil},
 	{"`scontrol update` of a size", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
 		regexp.MustCompile(`(cores|sockets)-per|--nodes?[= ]0|-N ?0`)},
-	{"Reservations", regexp.MustCompile(`≠ .*Requested reservation is invalid`), regexp.MustCompile(`later,later`)},
+	{"Reservations", regexp.MustCompile(`≠ .*Requested reservation is invalid|Reservation=later ≠`),
+		regexp.MustCompile(`later,later`)},
 	{"`scontrol update` of a size", regexp.MustCompile(`show out: (NumNodes=|TRES=.*mem=NM.* ≠ TRES=cpu=N,node)`), nil},
 	{"Several partitions", regexp.MustCompile(`show out: Partition=`), regexp.MustCompile(`debug.*debug|batch.*batch`)},
 	{"Wrong values", regexp.MustCompile(`Requested time limit is invalid`), regexp.MustCompile(`--deadline.now`)},
@@ -40,7 +41,7 @@ var intended = []struct {
 	{"Arrays", regexp.MustCompile(`ArrayTaskThrottle=N ≠ *$`), nil},
 	{"Wrong values", regexp.MustCompile(
 		`(Comment|Licenses|ReqNodeList|NodeList|Features|MCS_label|QOS|Prefer|StdOut|StdErr)=`),
-		regexp.MustCompile(`(?i)=,?( |'|$)|''`)},
+		regexp.MustCompile(`(?i)=,?( |'|$)|''|-[wx],`)},
 	{"Wrong values", regexp.MustCompile(`Invalid \w+ value`), regexp.MustCompile(`^scontrol update`)},
 	{"`scontrol update` of a size", regexp.MustCompile(
 		`show out: (NumCPUs|NumTasks|NumNodes|MinCPUsNode|TRES|ReqB:S:C:T|Socks/Node)=`),
@@ -51,7 +52,7 @@ var intended = []struct {
 	{"Planned starts", regexp.MustCompile(`start=`), regexp.MustCompile(`^squeue`)},
 	{"Planned starts", regexp.MustCompile(`to start at .* to start at `), nil},
 	{"Wrong values", regexp.MustCompile(`≠ (Invalid job state specified: (V|COMPLETED)|Unrecognized SCANCEL_STATE)`), nil},
-	{"Accounts and users", regexp.MustCompile(`≠ .*Invalid user: (N|V|[0-9]+)`), regexp.MustCompile(`5001`)},
+	{"Accounts and users", regexp.MustCompile(`≠ .*Invalid user: (N|V|#|[0-9]+)`), regexp.MustCompile(`5001`)},
 	{"Several partitions", regexp.MustCompile(`show out: Partition=`),
 		regexp.MustCompile(`(debug|batch),( |'|$)|[ =',],(debug|batch)`)},
 	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), regexp.MustCompile(`^squeue`)},
@@ -60,6 +61,7 @@ var intended = []struct {
 	{"Wrong values", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
 		regexp.MustCompile(`(nodelist=|NODELIST=|-w ?)('')?,?( |$)`)},
 	{"Wrong values", regexp.MustCompile(`≠ sreport: error: Invalid value for TopCount`), nil},
+	{"Wrong values", regexp.MustCompile(`≠ (scancel: error: N is not a signal|Unknown job signal: V)`), nil},
 	{"Planned starts", regexp.MustCompile(`TimeLimit=N-N:N:N ≠ TimeLimit=UNLIMITED`), nil},
 	{"Signals and the end of input", regexp.MustCompile(
 		`Job can not be altered now, try again later|exit: exit -N ≠ exit N`),

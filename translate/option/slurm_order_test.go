@@ -31,6 +31,7 @@ func TestRefusalsOfASlurm(t *testing.T) {
 		"srun -m plane=2 -N2 -n2":   "",
 		"salloc --power=x --sockets-per-node=0": "salloc: error: Ignoring unrecognized power option (x)\n" +
 			"salloc: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
+		"srun --compress=NONE --sockets-per-node=0": "srun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
 		"srun --compress=x --sockets-per-node=0": "srun: error: Compression type 'x' unknown, " +
 			"disabling compression support.\nsrun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
 	} {

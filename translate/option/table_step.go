@@ -203,7 +203,9 @@ func setCompress(p *Parsed, v string, hasValue bool) error {
 	switch {
 	case !hasValue, v == "":
 		v = "lz4"
-	case v != "lz4" && v != "none":
+	case strings.EqualFold(v, "lz4"), strings.EqualFold(v, "none"):
+		v = strings.ToLower(v)
+	default:
 		p.warn("error: Compression type '%s' unknown, disabling compression support.", v)
 		v = "none"
 	}
