@@ -18,6 +18,7 @@ import (
 	"github.com/berth-hpc/berth/internal/usersource"
 	"github.com/berth-hpc/berth/internal/usersource/filesource"
 	"github.com/berth-hpc/berth/internal/usersource/ldapsource"
+	"github.com/berth-hpc/berth/internal/usersource/scimsource"
 )
 
 // Config is the file of --directory. Only Sources is required.
@@ -36,6 +37,7 @@ type SourceConfig struct {
 	Name string             `json:"name"`
 	LDAP *ldapsource.Config `json:"ldap,omitempty"`
 	File *filesource.Config `json:"file,omitempty"`
+	SCIM *scimsource.Config `json:"scim,omitempty"`
 }
 
 // Policy says which users of the sources become users of the cluster, and how.
@@ -119,6 +121,9 @@ func (c *Config) resolve(dir string) {
 		if l := c.Sources[i].LDAP; l != nil {
 			paths = append(paths, &l.CAFile, &l.BindPasswordFile)
 		}
+		if s := c.Sources[i].SCIM; s != nil {
+			paths = append(paths, &s.CAFile, &s.TokenFile)
+		}
 		if f := c.Sources[i].File; f != nil {
 			paths = append(paths, &f.Path, &f.Passwd, &f.Group)
 		}
@@ -157,8 +162,14 @@ func (c *Config) checkSources() error {
 			return fmt.Errorf("sources: the name %q is not one of a label, or there twice", s.Name)
 		}
 		seen[s.Name] = true
-		if (s.LDAP == nil) == (s.File == nil) {
-			return fmt.Errorf("sources: %s: set either ldap or file", s.Name)
+		kinds := 0
+		for _, set := range []bool{s.LDAP != nil, s.File != nil, s.SCIM != nil} {
+			if set {
+				kinds++
+			}
+		}
+		if kinds != 1 {
+			return fmt.Errorf("sources: %s: set either ldap, file or scim", s.Name)
 		}
 	}
 	return nil
@@ -199,9 +210,12 @@ func (c *Config) open(now func() time.Time) ([]namedSource, error) {
 	for _, s := range c.Sources {
 		var source usersource.Source
 		var err error
-		if s.LDAP != nil {
+		switch {
+		case s.LDAP != nil:
 			source, err = ldapsource.New(*s.LDAP, now)
-		} else {
+		case s.SCIM != nil:
+			source, err = scimsource.New(*s.SCIM)
+		default:
 			source, err = filesource.New(*s.File)
 		}
 		if err != nil {
