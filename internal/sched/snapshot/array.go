@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"cmp"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/dependency"
@@ -18,7 +20,7 @@ func (s *Snapshot) appendTasks(
 	}
 	free := s.freeTaskSlots(id)
 	if !array.Whole(b) {
-		if one.Blocked == "" && free <= 0 {
+		if one.Blocked == "" && free < unlimitedTasks && !s.isAmongNextTasks(b, id, free) {
 			one.Blocked = backfill.ReasonArrayTaskLimit
 		}
 		return append(list, *one)
@@ -77,6 +79,23 @@ func (s *Snapshot) freeTaskSlots(id int64) int {
 		}
 	}
 	return free
+}
+
+// isAmongNextTasks reports whether b is one of the first n of the tasks that are jobs of their
+// own and may start, now or later. Several of them wait if they were requeued. Their order does
+// not depend on the present time.
+func (s *Snapshot) isAmongNextTasks(b *v1alpha1.BatchJob, id int64, n int) bool {
+	for _, t := range s.dependencies.SplitOff(id) {
+		precedes := cmp.Or(cmp.Compare(earliestStart(t), earliestStart(b)),
+			cmp.Compare(t.Spec.JobID, b.Spec.JobID)) < 0
+		if precedes && t.AwaitsStart() && t.Spec.Job.Hold == "" && s.dependencies.Reason(t) == "" {
+			n--
+		}
+		if n <= 0 {
+			break
+		}
+	}
+	return n > 0
 }
 
 // countReadyTasks returns the number of tasks that are jobs of their own and could
