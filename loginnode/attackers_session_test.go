@@ -259,11 +259,14 @@ func TestWindowsOfNoSizeAndOfAny(t *testing.T) {
 			_, err := ch.SendRequest("window-change", false, ssh.Marshal(*c.size))
 			n.must(err)
 		}
-		_, err := io.WriteString(ch, "\n")
-		n.must(err)
-		if got, err := out.ReadString('\n'); err != nil || got != c.want {
-			t.Fatalf("%v: %q, not %q: %v", c.size, got, c.want, err)
-		}
+		// The size may arrive after a line that was sent later.
+		eventually.Holds(t, "the size "+strings.TrimSpace(c.want), func() bool {
+			_, err := io.WriteString(ch, "\n")
+			n.must(err)
+			got, err := out.ReadString('\n')
+			n.must(err)
+			return got == c.want
+		})
 	}
 }
 
