@@ -115,8 +115,8 @@ func (k *cluster) client(cert string) *rest.Config {
 func (k *cluster) certificateLife() time.Duration { return cmp.Or(k.CertificateLife, pki.LeafLife) }
 
 // startRenewal renews the certificates whenever they have used two thirds of their time, or
-// the machine's clock is before the time at which they were issued. The returned function
-// ends that.
+// the machine's clock is before the time at which they were issued. It also keeps the cluster
+// known on the machine. The returned function ends both.
 func (k *cluster) startRenewal() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -126,12 +126,16 @@ func (k *cluster) startRenewal() (stop func()) {
 		// could be late.
 		tick := time.NewTicker(min(k.certificateLife()/30, 10*time.Minute))
 		defer tick.Stop()
+		missing := time.NewTicker(restoreInterval)
+		defer missing.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 				k.renewIfDue()
+			case <-missing.C:
+				k.restore()
 			}
 		}
 	}()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -19,8 +20,8 @@ type machineFile struct {
 }
 
 // publish writes the kubeconfig of u where commands find it by uid. Of several clusters
-// on a machine the last one started is found. As another user than root it does nothing
-// if the machine has no runtime directory for the user.
+// on a machine the last one started is found, and when it has ended another one. As another
+// user than root it does nothing if the machine has no runtime directory for the user.
 //
 // A plain cluster is not found: the commands could do nothing there.
 func (k *cluster) publish(u Account, data []byte) error {
@@ -57,6 +58,25 @@ func (f *machineFile) renew(data []byte) error {
 	}
 	f.data = data
 	return nil
+}
+
+// restoreInterval is how long commands may find no cluster after one of several has ended.
+const restoreInterval = 3 * time.Second
+
+// restore writes the files that are missing: of several clusters on a machine, the one that
+// was started last and has been found so far has ended.
+func (k *cluster) restore() {
+	k.kubeconfigs.Lock()
+	defer k.kubeconfigs.Unlock()
+	for i := range k.machine {
+		f := &k.machine[i]
+		if _, err := os.Lstat(f.path); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := replaceFile(f.path, int(f.user.UID), int(f.user.GID), f.data); err != nil {
+			k.Log.Warn("commands may not find this cluster", "user", f.user.Name, "error", err)
+		}
+	}
 }
 
 // withdraw removes the files that no other cluster has replaced.

@@ -46,6 +46,24 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// TestRestore: when the cluster that was found so far has ended, another one is found, and
+// one that runs is not replaced.
+func TestRestore(t *testing.T) {
+	dir := t.TempDir()
+	gone, other := filepath.Join(dir, "1"), filepath.Join(dir, "2")
+	if err := os.WriteFile(other, []byte("another's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me := Account{Name: "me", UID: int64(os.Getuid()), GID: int64(os.Getgid())}
+	k := &cluster{machine: []machineFile{{gone, me, []byte("mine")}, {other, me, []byte("mine")}}}
+	k.restore()
+	for path, want := range map[string]string{gone: "mine", other: "another's"} {
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%q, %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestPlainClustersAreNotFound: commands do not find a cluster without Berth.
 func TestPlainClustersAreNotFound(t *testing.T) {
 	k := &cluster{Config: Config{Plain: true}}
