@@ -23,13 +23,13 @@ type queued struct {
 // queue has jobs of the states and reasons that a test can bring about. {NAME} in args is
 // the id of an earlier job, and · is a space within a word. Jobs have different nice
 // values, so that no two pending ones have the same priority and the order of the list is
-// defined.
+// defined, also where a quarter of the weight of the fair share (250) separates the users.
 var queue = []queued{
 	{"done", false, "-J done --wrap true", "COMPLETED"},
 	{"failed", false, "-J failed --wrap exit·3", "FAILED"},
 	{"running", false, "-J run -w n1 -n2 -t600 --wrap sleep·36000", "RUNNING"},
 	{"steps", false, "-J steps -w n2 -n2 -t600 --nice=50 --comment=c --gres=gpu:1 --wrap srun·-n1·sleep·36000", "RUNNING"},
-	{"theirs", true, "-J theirs -w n3 -t600 -n2 --nice=300 --wrap sleep·36000", "RUNNING"},
+	{"theirs", true, "-J theirs -w n3 -t600 -n2 --nice=310 --wrap sleep·36000", "RUNNING"},
 	{"cancelled", false, "-J gone -w n1 -t600 --wrap sleep·36000", "RUNNING"},
 	{"held", false, "-H -J held -n2 -t10 --wrap true", "PENDING"},
 	{"begin", false, "-b now+30days -J begin -p batch --wrap true", "PENDING"},
