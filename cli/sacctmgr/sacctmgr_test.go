@@ -440,8 +440,10 @@ func TestLists(t *testing.T) {
 		"show tres format=type where type=gres":       "gres\n",
 		"show tres format=type,name names=":           "cpu|\nmem|\nenergy|\nnode|\nbilling|\nvmem|\npages|\n",
 		"show assoc accounts= format=user":            "",
-		"list user withassoc withcoord anna":          "anna|physics|None|ref|physics||1||7||||||high||\n",
-		"show federation":                             "",
+		"list account withassoc withcoord root": "root|default root account|root|ref|||1|||||||||||||||normal||\n" +
+			"root|default root account|root|ref||root|1|||||||||||||||normal||\n",
+		"list user withassoc withcoord anna": "anna|physics|None||ref|physics||1||7||||||high|\n",
+		"show federation":                    "",
 	} {
 		got := run(t, d, "", append([]string{"-n", "-P"}, strings.Fields(command)...)...)
 		if got != (result{out: want}) {

@@ -254,10 +254,14 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 		usual = "Cluster,Account,User,Partition"
 	}
 	names := cmp.Or(l.format, usual)
+	coordinators := l.withCoordinators && l.format == ""
+	if coordinators && t == userTable {
+		names += ",Coordinators"
+	}
 	if l.withAssoc && l.format == "" {
 		names += t.assocColumns
 	}
-	if l.withCoordinators && l.format == "" && (t == accountTable || t == userTable) {
+	if coordinators && t == accountTable { // as in Slurm, which has them last only here
 		names += ",Coordinators"
 	}
 	from := t.from
