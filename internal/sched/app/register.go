@@ -65,7 +65,7 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 		if s.skip {
 			continue
 		}
-		err := retry.OnError(retry.DefaultBackoff, isConflict, func() error {
+		err := retry.OnError(retry.DefaultBackoff, isPassing, func() error {
 			_, err := controllerutil.CreateOrUpdate(ctx, c, s.o, func() error { s.change(); return nil })
 			return err
 		})
@@ -88,6 +88,13 @@ func serviceOf(host string) (name string, inCluster bool) {
 
 // isConflict reports whether another process wrote the object at the same moment.
 func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// isPassing reports whether the write may succeed when it is tried again: there was a
+// conflict, or the API server could not answer.
+func isPassing(err error) bool {
+	return isConflict(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err)
+}
 
 // baseOf returns the URL of the server without a path.
 func baseOf(text string) (string, bool) {

@@ -84,6 +84,7 @@ func Run(ctx context.Context, cfg Config) error {
 // election takes part in the election of the leader.
 type election struct {
 	elector   *leaderelection.LeaderElector
+	term      *term
 	successor *successor
 	lease     time.Duration
 	cancel    context.CancelFunc
@@ -102,12 +103,13 @@ func newElection(cfg Config) (*election, error) {
 	e := &election{
 		lease: cfg.Election.Lease, leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {},
 	}
+	e.term = newTerm(&resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+	})
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName},
-			Client:     client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
-		},
+		Lock:            e.term,
 		LeaseDuration:   cfg.Election.Lease,
 		RenewDeadline:   cfg.Election.Renew,
 		RetryPeriod:     cfg.Election.Retry,
@@ -153,6 +155,13 @@ func (e *election) campaign(ctx context.Context) (again bool) {
 		case <-e.leading:
 			stop()
 		case <-waiting.Done():
+		}
+	}()
+	go func() {
+		select {
+		case <-e.term.over:
+			cancel()
+		case <-attempt.Done():
 		}
 	}()
 	released := make(chan struct{})
