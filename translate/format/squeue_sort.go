@@ -82,8 +82,8 @@ func SortFields(order string) []string {
 }
 
 // SortJobs returns the rows in an order of squeue -S: letters of columns, with - in
-// front for descending order. Equal rows are ordered by id. Letters that are not
-// columns are ignored.
+// front for descending order. The order of equal rows is that of compareUnsorted. Letters that
+// are not columns are ignored.
 func SortJobs(rows []status.Job, order string) []*status.Job {
 	return SortJobsAt(rows, order, &Settings{})
 }

@@ -323,7 +323,7 @@ func TestChangesAreAllOrNothing(t *testing.T) {
 func TestOtherFieldsOfAUserStay(t *testing.T) {
 	list := usersAndAccounts()
 	anna, most := list[0].(*v1alpha1.User), int64(1<<20) //nolint:forcetypeassert // people begins with users
-	anna.Spec.MaxBytes, anna.Spec.SSHKeys = &most, []string{"ssh-ed25519 AAAA"}
+	anna.Spec.MaxBytes, anna.Spec.SSHKeys, anna.Spec.Disabled = &most, []string{"ssh-ed25519 AAAA"}, true
 	h := newFixture(t, interceptor.Funcs{}, list...)
 	want := anna.Spec.DeepCopy()
 	want.Accounts = append(want.Accounts, "arts")
@@ -351,6 +351,7 @@ func TestAccountingTypesHaveFieldsOfObjects(t *testing.T) {
 		"identities": true,
 		"sshKeys":    true,
 		"maxBytes":   true,
+		"disabled":   true,
 	}
 	for _, pair := range [][2]reflect.Type{
 		{reflect.TypeFor[v1alpha1.Limits](), reflect.TypeFor[status.Limits]()},
