@@ -53,7 +53,7 @@ func TestLostNodeAndPods(t *testing.T) {
 		History: []status.StateChange{
 			{State: "PENDING", At: 10e6}, {State: "CONFIGURING", At: 11e6}, {State: "RUNNING", At: 12e6},
 		},
-		Steps: []status.StepRecord{{Step: "batch", State: "CANCELLED", Start: 12, End: 20, Signal: 15}},
+		Steps: []status.StepRecord{{Step: "batch", State: "CANCELLED", Start: 12, End: 21, Signal: 15}}, // a late clock
 	}
 	second := first
 	second.Restarts, second.State, second.Submit, second.Eligible, second.Start, second.End = 1, "RUNNING", 20, 140, 141, 0

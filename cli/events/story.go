@@ -97,7 +97,7 @@ func ofRun(r *status.Record, first, last bool) []event {
 		}
 	}
 	for i := range r.Steps {
-		out = append(out, ofStep(&r.Steps[i])...)
+		out = append(out, ofStep(&r.Steps[i], r.End)...)
 	}
 	if r.End != 0 {
 		out = append(out, event{r.End, runEnd, ended(r, last)})
@@ -166,8 +166,9 @@ func ended(r *status.Record, last bool) string {
 }
 
 // ofStep returns the events of a step. The ones that Slurm adds to every job are no news
-// unless they failed.
-func ofStep(s *status.StepRecord) []event {
+// unless they failed. The end of the run, by another clock, may be a second before that of its
+// last steps; then theirs counts as the same.
+func ofStep(s *status.StepRecord, runEnded int64) []event {
 	usual := s.Step == "batch" || s.Step == "extern" || s.Step == "interactive"
 	name := "step " + s.Step
 	if s.Name != "" && s.Name != s.Step {
@@ -183,7 +184,11 @@ func ofStep(s *status.StepRecord) []event {
 			k = batchEnd
 		}
 		text := fmt.Sprintf("%s ended as %s, exit code %d:%d", name, s.State, s.ExitCode, s.Signal)
-		out = append(out, event{s.End, k, text})
+		at := s.End
+		if runEnded != 0 {
+			at = min(at, runEnded)
+		}
+		out = append(out, event{at, k, text})
 	}
 	return out
 }

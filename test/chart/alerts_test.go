@@ -54,7 +54,7 @@ func TestAlertsFire(t *testing.T) {
 		}
 	}
 	database := accttest.Start(t)
-	o.s = o.start("berth-scheduler", database.Address)
+	o.s = o.start("berth-scheduler", database.Address, withDirectory(t))
 	eventually.Holds(t, "the scheduler leads", func() bool { return o.s.get("/readyz") == "leading" })
 	o.user("alice", "Administrator")
 	as := rest.CopyConfig(o.rest)
@@ -69,9 +69,14 @@ func TestAlertsFire(t *testing.T) {
 	o.job("")
 	o.until("no alert, while a job has CPUs", `berth_cpus{use="allocated"} 1`)
 
+	eventually.Holds(t, "the directory has been read", func() bool {
+		return strings.Contains(o.scrape(), "\nberth_directory_last_success_timestamp_seconds{")
+	})
 	healthy := o.scrape()
 	o.expect(nil, healthy)
 	o.expect([]string{"BerthPlanSlow"}, replaceSample(t, healthy, "berth_plan_seconds", "berth_plan_seconds 6.5"))
+	o.expect([]string{"BerthDirectoryAway"}, replaceSample(t, healthy, "berth_directory_last_success_timestamp_seconds",
+		`berth_directory_last_success_timestamp_seconds{source="staff"} 1000`))
 	slow := `berth_request_seconds_total{request="GET_JOBS"} 1`
 	o.expect([]string{"BerthQueueAPISlow"},
 		replaceSample(t, healthy, "# HELP berth_requests_total", slow+`0

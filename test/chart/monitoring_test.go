@@ -128,7 +128,7 @@ func TestMonitoring(t *testing.T) {
 		}
 	}
 
-	s := p.startScheduler()
+	s := p.startScheduler(withDirectory(t))
 	p.user("alice", "Administrator")
 	p.must(http.MethodPost, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"10","nvidia.com/gpu":"2"},"conditions":[{"type":"Ready","status":"True"}]}}`)
 	p.submit("alice")

@@ -29,17 +29,34 @@ type scheduler struct {
 
 var flagValue = regexp.MustCompile(`^(--[a-z-]+)=(.*)$`)
 
+// withDirectory returns the flag by which a scheduler reads users from a file, so that it has
+// the metrics of directories.
+func withDirectory(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"users.yaml":     "users: [{name: dora, uid: 2001, gid: 2001}]\n",
+		"directory.yaml": "sources: [{name: staff, file: {path: " + filepath.Join(dir, "users.yaml") + "}}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "--directory=" + filepath.Join(dir, "directory.yaml")
+}
+
 // startScheduler runs the scheduler with the Deployment's flags, as its ServiceAccount,
-// and waits until it leads. Flags that depend on a pod's network are changed.
-func (p *plain) startScheduler() *scheduler {
+// and waits until it leads. Flags that depend on a pod's network are changed, and more are
+// added.
+func (p *plain) startScheduler(more ...string) *scheduler {
 	p.t.Helper()
-	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"))
+	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"), more...)
 	eventually.Holds(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
 	return s
 }
 
 // start runs a pod of a Deployment as a process, with its records in storage.
-func (p *plain) start(deployment, storage string) *scheduler {
+func (p *plain) start(deployment, storage string, more ...string) *scheduler {
 	p.t.Helper()
 	d, err := p.client.AppsV1().Deployments("berth-system").Get(p.t.Context(), deployment, metav1.GetOptions{})
 	if err != nil {
@@ -61,7 +78,7 @@ func (p *plain) start(deployment, storage string) *scheduler {
 		}
 		args = append(args, a)
 	}
-	s.cmd = exec.Command("../../bin/scheduler", args...)
+	s.cmd = exec.Command("../../bin/scheduler", append(args, more...)...)
 	log, err := os.Create(filepath.Join(p.t.TempDir(), deployment+".log"))
 	if err != nil {
 		p.t.Fatal(err)
