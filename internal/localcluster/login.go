@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -151,6 +150,7 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		"perSourcePenalties": map[string]any{"exempt": []string{"127.0.0.0/8"}},
 		"cluster":            map[string]any{"kubeconfig": k.state.path(fileLogin), "keysNamespace": loginNamespace},
 		"drainGrace":         "1s",
+		"endWithInput":       true,
 		// The kernel counts a user's processes on the whole machine, including the
 		// user's jobs.
 		"userProcesses": "unlimited",
@@ -238,12 +238,19 @@ func (k *cluster) runLogin(ctx context.Context, program, config string, port int
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	// It ends with this process, whatever ends that. The kernel sends the signal when the
-	// thread that started it ends (prctl(2)), so this one stays until then.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	if err := cmd.Start(); err != nil {
+	// It ends with this process, whatever ends that: its input is closed then. The signal of
+	// prctl(2) for that is no help, because the kernel forgets it when a thread of the login
+	// node changes its user.
+	input, open, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = open.Close() }()
+	cmd.Stdin = input
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = cmd.Start()
+	_ = input.Close()
+	if err != nil {
 		return err
 	}
 	ended := make(chan error, 1)

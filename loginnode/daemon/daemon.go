@@ -250,12 +250,19 @@ func openAudit(name string, out io.Writer) (io.Writer, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// serve listens until a signal, then drains. A second signal ends it at once.
+// serve listens until a signal or, with EndWithInput, the end of the input, then drains. A
+// second signal ends it at once.
 func serve(ctx context.Context, release func(), f *File, s *loginnode.Server, log *slog.Logger) error {
 	if len(f.Listen) == 0 {
 		return errors.New("listen: no address")
 	}
 	defer runtime.KeepAlive(collectRarely())
+	if f.EndWithInput {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end as well
+			release()
+		}()
+	}
 	failed := make(chan error, len(f.Listen)+1)
 	for _, addr := range f.Listen {
 		l, err := net.Listen("tcp", addr)

@@ -65,6 +65,9 @@ type File struct {
 	AliveCountMax int      `json:"clientAliveCountMax,omitempty"`
 	DrainGrace    Duration `json:"drainGrace,omitempty"`
 	DrainMessage  string   `json:"drainMessage,omitempty"`
+	// EndWithInput: the login node drains and ends when its standard input is closed, which
+	// the end of the process that started it does.
+	EndWithInput bool `json:"endWithInput,omitempty"`
 
 	AcceptEnv       []string          `json:"acceptEnv,omitempty"`
 	Path            string            `json:"path,omitempty"`

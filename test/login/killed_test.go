@@ -92,6 +92,29 @@ func (s *site) loginNode(t *testing.T) int {
 	return 0
 }
 
+// clusterKilled: when the cluster dies with SIGKILL, its login node ends, whatever users the
+// threads of that have acted as.
+func (s *site) clusterKilled(t *testing.T) {
+	login := s.loginNode(t)
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(login) + "/status")
+	must(t, err)
+	m := regexp.MustCompile(`(?m)^PPid:\s+(\d+)$`).FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("no parent in %s", text)
+	}
+	cluster, err := strconv.Atoi(string(m[1]))
+	must(t, err)
+	must(t, syscall.Kill(cluster, syscall.SIGKILL))
+	eventually.Holds(t, "the login node ends with its cluster", func() bool {
+		_, err := os.Stat("/proc/" + strconv.Itoa(login))
+		return os.IsNotExist(err)
+	})
+	// The next start removes what the killed cluster has left.
+	berth := filepath.Join(repository(t), "bin", "berth")
+	output(t, exec.Command(berth, "up", "--state-dir", filepath.Join(s.dir, "s")))
+	output(t, exec.Command(berth, "down", "--state-dir", filepath.Join(s.dir, "s")))
+}
+
 // nothingRuns waits until no process of a session is left.
 func (s *site) nothingRuns(t *testing.T) {
 	t.Helper()

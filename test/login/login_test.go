@@ -139,6 +139,7 @@ func TestLogin(t *testing.T) {
 	t.Run("keys", s.keys)
 	t.Run("users", s.users)
 	t.Run("killed", s.killed)
+	t.Run("cluster killed", s.clusterKilled)
 }
 
 func (s *site) jobs(t *testing.T) {
