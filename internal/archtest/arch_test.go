@@ -32,7 +32,7 @@ var layers = []layer{
 	{"api", []string{"translate/job", "translate/status"}},
 	{"deploy", []string{"deploy/images"}},
 	{"examples", []string{"translate/hostlist"}},
-	{"loginnode", []string{"loginnode", "internal/sigaction", "translate/bounds"}},
+	{"loginnode", []string{"internal/durable", "loginnode", "internal/sigaction", "translate/bounds"}},
 	{"loginnode/limit", nil},
 	{"translate", []string{"translate", "api", "internal/wire", "internal/printable", "internal/slurmerr", "internal/build"}},
 	{"translate/job", nil},
@@ -50,6 +50,7 @@ var layers = []layer{
 	{"internal/keyvalue", nil},
 	{"internal/httpserver", nil},
 	{"internal/certfile", nil},
+	{"internal/durable", nil},
 	{"internal/eventually", nil},
 	{"internal/exectest", nil},
 	{"internal/sibling", nil},
@@ -98,7 +99,7 @@ var layers = []layer{
 	{"internal/processnode/volume", []string{"internal/processnode/identity", "internal/processnode/podenv", "internal/processnode/shim"}},
 	{"internal/loginkube", []string{"api", "internal/jobs", "internal/kube", "internal/stdio", "internal/wire", "translate"}},
 	{"internal/localcluster/options", nil},
-	{"internal/localcluster", []string{"api", "internal/certfile", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
+	{"internal/localcluster", []string{"api", "internal/certfile", "internal/durable", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }
 
 // pure packages import nothing that does I/O.

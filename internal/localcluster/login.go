@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/berth-hpc/berth/internal/localcluster/durable"
+	"github.com/berth-hpc/berth/internal/durable"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/localcluster/durable"
+	"github.com/berth-hpc/berth/internal/durable"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/durable"
 )
 
 // hostKeys reads the private keys of a directory (a mounted Secret, usually), so
@@ -43,14 +45,15 @@ func readHostKeys(dir string) ([]ssh.Signer, error) {
 	var out []ssh.Signer
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(name, ".pub") {
+		if strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(name, ".pub") ||
+			strings.HasSuffix(name, durable.Suffix) {
 			continue
 		}
 		st, err := os.Stat(name) // a Secret's files are links
 		if err != nil {
 			return nil, err
 		}
-		if !st.Mode().IsRegular() {
+		if !st.Mode().IsRegular() || st.Size() == 0 { // a file system that broke can leave empty files
 			continue
 		}
 		if st.Mode()&0o007 != 0 {
@@ -119,6 +122,6 @@ func writeHostKey(name string, key crypto.PrivateKey) error {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(name, pem.EncodeToMemory(block), 0o600),
-		os.WriteFile(name+".pub", ssh.MarshalAuthorizedKey(s.PublicKey()), 0o644))
+		durable.Write(name, pem.EncodeToMemory(block), 0o600),
+		durable.Write(name+".pub", ssh.MarshalAuthorizedKey(s.PublicKey()), 0o644))
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/durable"
 )
 
 // Generated keys are kept, because clients would warn about new ones; RSA signs only with SHA-2.
@@ -50,5 +52,25 @@ func TestHostKeysStay(t *testing.T) {
 	}
 	if _, err := hostKeys(dir, true); err == nil {
 		t.Error("a broken key is ignored")
+	}
+}
+
+// TestHostKeysAfterACrash: a crash can leave keys that are empty, and one that was being
+// written. The login node starts, with new keys if none is left.
+func TestHostKeysAfterACrash(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"ssh_host_ed25519_key", "ssh_host_ed25519_key.pub", "ssh_host_rsa_key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ssh_host_rsa_key"+durable.Suffix), []byte("half a k"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := hostKeys(dir, false); err == nil {
+		t.Errorf("%d keys without generating any", len(keys))
+	}
+	if keys, err := hostKeys(dir, true); err != nil || len(keys) != 2 {
+		t.Errorf("%d keys, %v", len(keys), err)
 	}
 }

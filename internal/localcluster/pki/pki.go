@@ -22,7 +22,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/localcluster/durable"
+	"github.com/berth-hpc/berth/internal/durable"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/localcluster/durable"
+	"github.com/berth-hpc/berth/internal/durable"
 )
 
 func TestWriteReplaces(t *testing.T) {

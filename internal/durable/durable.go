@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 )
 
+// Suffix is that of the name of a file that is being written. A crash can leave such a file.
+const Suffix = ".new"
+
 // Write replaces the file at path.
 func Write(path string, data []byte, perm fs.FileMode) error {
-	tmp := path + ".new"
+	tmp := path + Suffix
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
 		return err
