@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -222,18 +223,20 @@ func (c *Client) Environment(ctx context.Context, id string) ([]string, error) {
 // Cluster returns the name of the cluster. names are the clusters that the user
 // named (-M); any other than this one is an error, in Slurm's words.
 func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
-	if chosen := c.api.Config().ClusterName; chosen != "" {
-		return chosen, nil // this client is that of one of the clusters
-	}
-	info, err := c.ClusterInfo(ctx)
-	if err != nil {
-		return "", err
-	}
-	own := "berth"
-	if spec, ok := info["spec"].(map[string]any); ok {
-		if name, ok := spec["clusterName"].(string); ok && name != "" {
-			own = name
+	own := c.api.Config().ClusterName // of one of several clusters, which the command line chose
+	if own == "" {
+		info, err := c.ClusterInfo(ctx)
+		if err != nil {
+			return "", err
 		}
+		own = "berth"
+		if spec, ok := info["spec"].(map[string]any); ok {
+			if name, ok := spec["clusterName"].(string); ok && name != "" {
+				own = name
+			}
+		}
+	} else if slices.Contains(names, own) {
+		return own, nil // the others are asked by clients of their own
 	}
 	for _, name := range names {
 		if name != own && name != "all" {

@@ -69,6 +69,8 @@ func TestSeveralClusters(t *testing.T) {
 	check("squeue -M one,nope -h -o %i", "squeue: error: No cluster 'nope' known by database\\.\n.*rc 0\n")
 	check("squeue -M nope,nicht", "squeue: error: No cluster 'nope' known by database\\.\nsqueue: error: No cluster 'nicht' known by database\\.\n"+
 		"squeue: error: 'nope,nicht' can't be reached now, or it is an invalid entry for --cluster\\..*rc 1\n")
+	// As in a job that was submitted with -M one: another name is not taken for that.
+	check("BERTH_CLUSTER=one squeue -M nope", "squeue: error: No cluster 'nope' known by database\\.\n.*rc 1\n")
 	began := time.Now()
 	check("squeue -M away,two -h -o %i", "squeue: error: cluster away does not answer: [^\n]*\n5000\nrc 1\n")
 	t.Logf("with a cluster that refuses connections: %v", time.Since(began))
