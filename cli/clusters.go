@@ -52,7 +52,7 @@ func clusterNames(command string, args []string, p *stdio.Process) []string {
 		return strings.HasPrefix(a, "--cl") || strings.HasPrefix(a, "-") && strings.Contains(a, "M")
 	})
 	if mentioned {
-		if given, _ := option.ClustersIn(command, args); given != nil {
+		if given := option.ClustersIn(command, args).Clusters; given != nil {
 			names = given
 		}
 	}
@@ -87,6 +87,8 @@ func runOnClusters(
 	switch {
 	case err != nil:
 		return true, err
+	case onEach[name] && len(sites) > 1 && option.ClustersIn(name, args).Iterates:
+		return true, slurmerr.New(slurmerr.Fatal, "Only one cluster can be used at a time with --iterate")
 	case onOne[name] && len(sites) > 1:
 		return true, slurmerr.Newf(slurmerr.Fatal, "Only one cluster can be used at a time with %s", name)
 	case submits[name] && len(sites) > 1:
@@ -94,12 +96,12 @@ func runOnClusters(
 		if err != nil {
 			return true, err
 		}
-		return true, registry[name](on(s.in, s.site), d).Run(ctx, args)
+		return true, registry[name](s.in.WithEnv(s.variables), d).Run(ctx, args)
 	case len(sites) == 1:
 		if sites[0].err != nil {
 			return true, sites[0].err
 		}
-		return true, registry[name](on(p, sites[0]), d).Run(ctx, args)
+		return true, registry[name](p.WithEnv(sites[0].variables), d).Run(ctx, args)
 	}
 	return true, runOnEach(ctx, name, args, p, d, sites)
 }
@@ -134,7 +136,7 @@ func runOnEach(
 	for _, s := range sites {
 		failure := s.err
 		if failure == nil {
-			more, q := args, on(p, s)
+			more, q := args, p.WithEnv(s.variables)
 			if !first && name == "sacct" {
 				more = append([]string{"--noheader"}, args...)
 			} else if !first {
@@ -171,36 +173,40 @@ func (w *separated) Write(b []byte) (int, error) {
 
 // locate finds the clusters of these names, and tries at the same time whether they answer.
 func locate(ctx context.Context, p *stdio.Process, names []string) []site {
+	present := sync.OnceValues(func() (string, error) { return presentName(ctx, p) })
 	sites := make([]site, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		sites[i].name = name
+		s := &sites[i]
+		s.name = name
 		variables, found := kube.Locate(p, name)
-		if !found {
-			// It may be the name of the present cluster.
-			variables = map[string]string{kube.EnvCluster: name}
-			sites[i].unknown, sites[i].err = isOther(ctx, p, name)
-		}
-		sites[i].variables = variables
-		if found && len(names) > 1 {
-			wg.Go(func() { sites[i].err = probe(ctx, on(p, sites[i]), name) })
+		if s.variables = variables; found && len(names) > 1 {
+			wg.Go(func() { s.err = probe(ctx, p.WithEnv(variables), name) })
+		} else if !found { // it may be the name of the present cluster
+			s.variables = map[string]string{kube.EnvCluster: name}
+			wg.Go(func() {
+				own, err := present()
+				if s.err = err; err == nil && own != name {
+					s.unknown, s.err = true, slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.",
+						printable.Escape(name))
+				}
+			})
 		}
 	}
 	wg.Wait()
 	return sites
 }
 
-// isOther reports whether the present cluster has another name.
-func isOther(ctx context.Context, p *stdio.Process, name string) (other bool, err error) {
+// presentName returns the name of the cluster that is used without -M.
+func presentName(ctx context.Context, p *stdio.Process) (string, error) {
+	if err := probe(ctx, p, "in use"); err != nil {
+		return "", err
+	}
 	c, err := jobs.Connect(p)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	own, err := c.Cluster(ctx, nil)
-	if err != nil || own == name {
-		return false, err
-	}
-	return true, slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.", printable.Escape(name))
+	return c.Cluster(ctx, nil)
 }
 
 // probe returns an error if the cluster accepts no connection within probeTimeout. A cluster
@@ -229,37 +235,10 @@ func probe(ctx context.Context, p *stdio.Process, name string) error {
 // allClusters returns the names of all clusters that Locate knows, and of the present one.
 func allClusters(ctx context.Context, p *stdio.Process) []string {
 	names := kube.Clusters(p)
-	if c, err := jobs.Connect(p); err == nil {
-		if own, err := c.Cluster(ctx, nil); err == nil && !slices.Contains(names, own) {
-			names = append([]string{own}, names...)
-		}
+	if own, err := presentName(ctx, p); err == nil && !slices.Contains(names, own) {
+		names = append([]string{own}, names...)
 	}
 	return names
-}
-
-// on returns p with the variables that choose the cluster.
-func on(p *stdio.Process, s site) *stdio.Process {
-	q := *p
-	q.LookupEnv = func(name string) (string, bool) {
-		if v, ok := s.variables[name]; ok {
-			return v, v != ""
-		}
-		return p.LookupEnv(name)
-	}
-	q.Environ = func() []string {
-		out := slices.DeleteFunc(p.Environ(), func(v string) bool {
-			name, _, _ := strings.Cut(v, "=")
-			_, changed := s.variables[name]
-			return changed
-		})
-		for name, v := range s.variables {
-			if v != "" {
-				out = append(out, name+"="+v)
-			}
-		}
-		return out
-	}
-	return &q
 }
 
 // chosen is the cluster on which a job starts first.
@@ -278,7 +257,7 @@ func earliest(
 	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, sites []site,
 ) (best *chosen, err error) {
 	var script []byte
-	if _, operands := option.ClustersIn(name, args); name == "sbatch" && len(operands) == 0 && p.In != nil {
+	if name == "sbatch" && len(option.ClustersIn(name, args).Operands) == 0 && p.In != nil {
 		if script, err = io.ReadAll(p.In); err != nil {
 			return nil, err
 		}
@@ -301,6 +280,11 @@ func earliest(
 	if best == nil {
 		return nil, err
 	}
+	for _, s := range sites {
+		if s.err != nil {
+			slurmerr.Print(p.Err, name, s.err)
+		}
+	}
 	q := *p
 	if script != nil {
 		q.In = bytes.NewReader(script)
@@ -314,7 +298,7 @@ func startOn(
 	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, s site, script []byte,
 ) (at time.Time, err error) {
 	var answer bytes.Buffer
-	q := on(p, s)
+	q := p.WithEnv(s.variables)
 	q.Out, q.Err = &answer, &answer
 	if script != nil {
 		q.In = bytes.NewReader(script)

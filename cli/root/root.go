@@ -151,12 +151,6 @@ func slurmCommand(name string, p *stdio.Process, d cli.Deps) *cobra.Command {
 
 // override sets an environment variable of p.
 func override(p *stdio.Process, name, value string) {
-	lookup, environ := p.LookupEnv, p.Environ
-	p.LookupEnv = func(n string) (string, bool) {
-		if n == name {
-			return value, true
-		}
-		return lookup(n)
-	}
-	p.Environ = func() []string { return append(environ(), name+"="+value) }
+	q := *p // it is changed in place, and must not call itself
+	*p = *q.WithEnv(map[string]string{name: value})
 }

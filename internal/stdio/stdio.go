@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +46,31 @@ type Process struct {
 
 	PID      int
 	UID, GID int // real ids
+}
+
+// WithEnv returns a copy of p with the variables; those with an empty value are not set.
+func (p *Process) WithEnv(variables map[string]string) *Process {
+	q := *p
+	q.LookupEnv = func(name string) (string, bool) {
+		if v, ok := variables[name]; ok {
+			return v, v != ""
+		}
+		return p.LookupEnv(name)
+	}
+	q.Environ = func() []string {
+		out := slices.DeleteFunc(p.Environ(), func(v string) bool {
+			name, _, _ := strings.Cut(v, "=")
+			_, changed := variables[name]
+			return changed
+		})
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			if v := variables[name]; v != "" {
+				out = append(out, name+"="+v)
+			}
+		}
+		return out
+	}
+	return &q
 }
 
 // Print writes text to Out.

@@ -64,6 +64,8 @@ func TestSeveralClusters(t *testing.T) {
 	// The second cluster is full, so the job starts earlier on the first one.
 	check("sbatch -M two,one -o /dev/null -t 10 --wrap true", "Submitted batch job 1 on cluster one\nrc 0\n")
 	check("echo '#!/bin/sh' | sbatch -M two,one -o /dev/null -t 10", "Submitted batch job 2 on cluster one\nrc 0\n")
+	check("sbatch -M away,one -o /dev/null -t 10 -H --wrap true", "sbatch: error: cluster away does not answer: [^\n]*\nSubmitted batch job 3 on cluster one\nrc 0\n")
+	check("squeue -M one,two -i 1", "squeue: fatal: Only one cluster can be used at a time with --iterate\nrc 1\n")
 	check("srun -Q -M one -n1 echo here", "here\nrc 0\n")
 	check("srun -M nope true", "srun: error: No cluster 'nope' known by database\\.\nsrun: error: 'nope' can't be reached now,[^\n]*\nrc 1\n")
 	check("squeue -M one,nope -h -o %i", "squeue: error: No cluster 'nope' known by database\\.\n.*rc 0\n")
@@ -76,5 +78,5 @@ func TestSeveralClusters(t *testing.T) {
 	t.Logf("with a cluster that refuses connections: %v", time.Since(began))
 	check("scancel -M one,two 5000", ".*rc 0\n")
 	eventually.Holds(t, "the job is cancelled", func() bool { return strings.Contains(run("sacct -M two -n -X -j 5000 -o state"), "CANCELLED") })
-	check("sacct -M one,two -X -o jobid", "JobID +\n-+ \n1 +\n2 +\n3 +\n5000 +\nrc 0\n")
+	check("sacct -M one,two -X -o jobid", "JobID +\n-+ \n1 +\n2 +\n4 +\n5000 +\nrc 0\n")
 }
