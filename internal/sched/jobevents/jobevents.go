@@ -47,9 +47,7 @@ func (r *Recorder) Changed(old, now *v1alpha1.BatchJob) {
 	if level == v1alpha1.JobEventsNone {
 		return
 	}
-	for _, e := range eventsOf(old, now) {
-		if e.kind == corev1.EventTypeWarning || level == v1alpha1.JobEventsAll {
-			r.recorder.Event(now, e.kind, e.reason, e.message)
-		}
+	for _, e := range eventsOf(old, now, level == v1alpha1.JobEventsAll) {
+		r.recorder.Event(now, e.kind, e.reason, e.message)
 	}
 }

@@ -18,8 +18,9 @@ type event struct {
 	message string
 }
 
-// eventsOf returns what the change from old to now means.
-func eventsOf(old, now *v1alpha1.BatchJob) []event {
+// eventsOf returns what the change from old to now means: the warnings or, with all, every
+// event.
+func eventsOf(old, now *v1alpha1.BatchJob, all bool) []event {
 	before, after := &old.Status, &now.Status
 	var out []event
 	if p := after.Preempt; p != nil && before.Preempt == nil {
@@ -28,12 +29,19 @@ func eventsOf(old, now *v1alpha1.BatchJob) []event {
 	}
 	switch {
 	case requeued(before, after):
-		out = append(out, requeue(&after.Past[len(after.Past)-1]))
+		if p := &after.Past[len(after.Past)-1]; all || p.State != status.StateRequeued {
+			out = append(out, requeue(p))
+		}
 	case after.HasOutcome() && !before.HasOutcome() && outcome(after) != v1alpha1.StatePending:
-		out = append(out, end(after))
+		if all || isWarning(after) {
+			out = append(out, end(after))
+		}
 	}
-	if text := progress(before.State, after); text.reason != "" {
-		out = append(out, text)
+	if !all {
+		return out
+	}
+	if e := progress(before.State, after); e.reason != "" {
+		out = append(out, e)
 	}
 	return out
 }
@@ -67,16 +75,21 @@ func end(s *v1alpha1.BatchJobStatus) event {
 	if x := s.ExitCode; x != nil {
 		e.message += fmt.Sprintf(", exit code %d:%d", x.Status, x.Signal)
 	}
-	switch state {
-	case v1alpha1.StateCompleted, v1alpha1.StateCancelled:
-	case v1alpha1.StateFailed:
-		if s.Reason == status.ReasonLaunchFailure { // else the script has failed
-			e.kind = corev1.EventTypeWarning
-		}
-	default:
+	if isWarning(s) {
 		e.kind = corev1.EventTypeWarning
 	}
 	return e.with(nodes(s), s.Message)
+}
+
+// isWarning reports whether something else than the script or a user ended the job.
+func isWarning(s *v1alpha1.BatchJobStatus) bool {
+	switch outcome(s) {
+	case v1alpha1.StateCompleted, v1alpha1.StateCancelled:
+		return false
+	case v1alpha1.StateFailed:
+		return s.Reason == status.ReasonLaunchFailure
+	}
+	return true
 }
 
 // progress returns the event of a state that is no end; its reason is "" if there is none.

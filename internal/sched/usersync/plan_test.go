@@ -311,7 +311,7 @@ func TestSourceIsAway(t *testing.T) {
 	if len(w.users) != 3 || w.users["ann"].Spec.Disabled || w.users["ann"].Spec.UID != 2001 || p.users["ldap"] != 1 {
 		t.Errorf("%v %v", w.users, p.users)
 	}
-	// A directory that no longer shows groups is as good as away.
+	// A directory that lists no groups any more is treated as one that does not answer.
 	w.err, w.groups, w.entries[0].Groups = nil, 0, nil
 	p = w.apply()
 	w.wantProblem(p, "it lists no groups, though users have some")

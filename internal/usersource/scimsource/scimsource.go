@@ -182,8 +182,8 @@ func (s *Source) entry(l *usersource.Listing, r resource) (e usersource.Entry, o
 	return e, true
 }
 
-// members returns the groups of users by the users' ids. Of groups with the same name none
-// counts.
+// members returns the groups of each user, by the user's id. Groups that share a name are
+// left out, because a rule that names one of them could mean either.
 func (s *Source) members(l *usersource.Listing, groups []resource) map[string][]v1alpha1.Group {
 	names := map[string]int{}
 	for _, r := range groups {
