@@ -1,16 +1,12 @@
 package power
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/pools"
+	"github.com/berth-hpc/berth/internal/sched/siteprogram"
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
@@ -54,31 +50,10 @@ func (programs) Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []str
 	return runProgram(ctx, pool, pool.Spec.Program.ResumeFail, nodes)
 }
 
-// maxOutput is how much of a program's output is in the error.
-const maxOutput = 512
-
 // runProgram runs a program of the site with the nodes as a host list, for ResumeTimeout at
-// most. It gets no variable of this process but PATH and HOME.
+// most.
 func runProgram(ctx context.Context, pool *v1alpha1.NodePool, path string, nodes []string) error {
 	ctx, cancel := context.WithTimeout(ctx, pools.ResumeTimeout(&pool.Spec))
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, hostlist.Fold(nodes))
-	cmd.Env = []string{
-		"PATH=" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "HOME=" + cmp.Or(os.Getenv("HOME"), "/"),
-		"BERTH_NODE_POOL=" + pool.Name,
-	}
-	var out beginning
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", path, cmd.Args[1], err, bytes.TrimSpace(out))
-	}
-	return nil
-}
-
-// beginning is a Writer that keeps the first maxOutput bytes.
-type beginning []byte
-
-func (b *beginning) Write(p []byte) (int, error) {
-	*b = append(*b, p[:min(len(p), maxOutput-len(*b))]...)
-	return len(p), nil
+	return siteprogram.Run(ctx, path, []string{hostlist.Fold(nodes)}, []string{"BERTH_NODE_POOL=" + pool.Name})
 }

@@ -302,7 +302,7 @@ func TestHomes(t *testing.T) {
 	if err != nil || string(made) != "ann 2001 3000 /data/ann\n" {
 		t.Errorf("%q, %v", made, err)
 	}
-	want := "user bad: the home /home/bad was not made: exit status 3: no quota"
+	want := "user bad: the home /home/bad was not made: " + program + " bad 2003 3000 /home/bad: exit status 3: no quota"
 	if r := s.report(); !slices.Contains(r.Problems, want) {
 		t.Errorf("%q", r.Problems)
 	}

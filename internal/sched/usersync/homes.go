@@ -1,12 +1,9 @@
 package usersync
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/siteprogram"
 )
 
 // AnnotationHome on a User is the home that the site's program has made.
@@ -26,7 +24,6 @@ const (
 	homesTimeout = 5 * time.Minute
 	homeTimeout  = time.Minute // of one program
 	homePrograms = 4           // at a time
-	maxOutput    = 512         // bytes of a program's output in an error
 )
 
 // makeHomes runs the site's program for each enabled user of a source whose home it has not
@@ -60,17 +57,15 @@ func (x *Controller) makeHomes(ctx context.Context) (problems []string) {
 // homeOf returns the home of a user; that of Users without one is below /home.
 func homeOf(u *v1alpha1.User) string { return cmp.Or(u.Spec.Home, "/home/"+u.Name) }
 
-// makeHome runs the program with the name, the uid, the gid and the home of a user. It gets no
-// variable of this process but PATH.
+// makeHome runs the program with the name, the uid, the gid and the home of a user.
 func (x *Controller) makeHome(ctx context.Context, u *v1alpha1.User) error {
 	ctx, cancel := context.WithTimeout(ctx, homeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, x.cfg.HomeProgram, u.Name, strconv.FormatInt(u.Spec.UID, 10),
-		strconv.FormatInt(u.Spec.GID, 10), homeOf(u))
-	cmd.Env = []string{"PATH=" + cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin")}
-	cmd.WaitDelay = time.Second // a child of it may keep its output open
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(out[:min(len(out), maxOutput)]))
+	args := []string{
+		u.Name, strconv.FormatInt(u.Spec.UID, 10), strconv.FormatInt(u.Spec.GID, 10), homeOf(u),
+	}
+	if err := siteprogram.Run(ctx, x.cfg.HomeProgram, args, nil); err != nil {
+		return err
 	}
 	after := u.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, AnnotationHome, homeOf(u))
