@@ -34,6 +34,7 @@ type process struct {
 	tty                   *terminal
 
 	unread chan struct{} // closed once the client reads no more of stdout
+	cut    bool          // not all output was delivered; set by run
 	once   sync.Once
 
 	mu     sync.Mutex
@@ -323,6 +324,7 @@ func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 	case <-out:
 		<-errs
 	case <-p.unread:
+		p.cut = true
 		// Unread output of one stream blocks the other.
 		select {
 		case <-errs:

@@ -260,7 +260,8 @@ func (s *Session) start(kind, command string) (bool, func()) {
 	return true, func() {
 		go func() {
 			defer s.recoverPanic()
-			s.finish(p.run(s))
+			w, err := p.run(s)
+			s.finish(w, err, p.cut)
 		}()
 	}
 }
@@ -274,8 +275,9 @@ func (s *Session) notifyStarted() {
 	}
 }
 
-// finish sends the client the exit status, end of file and close, in this order.
-func (s *Session) finish(w syscall.WaitStatus, err error) {
+// finish sends the client the exit status, end of file and close, in this order. No end of file
+// is sent if output was cut off, because some of it may still be on its way to the client.
+func (s *Session) finish(w syscall.WaitStatus, err error, cut bool) {
 	end := End{Exit: -1, BytesIn: s.in.Load(), BytesOut: s.out.Load()}
 	if err == nil {
 		_ = sendExit(s.channel, w)
@@ -285,7 +287,9 @@ func (s *Session) finish(w syscall.WaitStatus, err error) {
 			end.Exit = w.ExitStatus()
 		}
 	}
-	_ = s.channel.CloseWrite()
+	if !cut {
+		_ = s.channel.CloseWrite()
+	}
 	_ = s.channel.Close()
 	if f := s.cfg.Events.Ended; f != nil {
 		f(s, end)
