@@ -32,6 +32,13 @@ var (
 	onOne = map[string]bool{"scontrol": true, "sdiag": true}
 )
 
+// comparesItself has the commands that compare the name of the present cluster themselves, in
+// the order of their other checks.
+var comparesItself = map[string]bool{
+	"squeue": true, "sinfo": true, "sprio": true, "sacct": true, "scancel": true, "scontrol": true, "sdiag": true,
+	"sbatch": true,
+}
+
 // site is one of the clusters of a command.
 type site struct {
 	name      string
@@ -40,29 +47,24 @@ type site struct {
 	unknown   bool              // because no cluster has this name
 }
 
-// clusterNames returns the clusters that the command line, or else SLURM_CLUSTERS, names,
-// each once; nil: the command is for the present cluster.
-func clusterNames(command string, args []string, p *stdio.Process) []string {
-	text := p.Env("SLURM_CLUSTERS")
-	if command == "sbatch" {
-		text = cmp.Or(p.Env("SBATCH_CLUSTERS"), text)
-	}
-	names := strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+// clustersOf returns what the command line and the variables say about clusters, with each
+// cluster once. Most calls name none, and are not parsed for that.
+func clustersOf(command string, args []string, p *stdio.Process) option.ClustersRequest {
 	mentioned := slices.ContainsFunc(args, func(a string) bool {
 		return strings.HasPrefix(a, "--cl") || strings.HasPrefix(a, "-") && strings.Contains(a, "M")
 	})
-	if mentioned {
-		if given := option.ClustersIn(command, args).Clusters; given != nil {
-			names = given
+	if !mentioned && cmp.Or(p.Env("SLURM_CLUSTERS"), p.Env("SBATCH_CLUSTERS"), p.Env("SALLOC_CLUSTERS")) == "" {
+		return option.ClustersRequest{}
+	}
+	r := option.ClustersIn(command, args, p.LookupEnv)
+	var once []string
+	for _, name := range r.Clusters {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
 		}
 	}
-	var out []string
-	for _, name := range names {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
+	r.Clusters = once
+	return r
 }
 
 // runOnClusters runs the command for other clusters than the present one. ok is false if the
@@ -73,26 +75,29 @@ func runOnClusters(
 	if !onEach[name] && !onOne[name] && !submits[name] {
 		return false, nil
 	}
-	names := clusterNames(name, args, p)
+	r := clustersOf(name, args, p)
+	names := r.Clusters
 	if slices.Contains(names, "all") && onEach[name] {
 		names = allClusters(ctx, p)
 	}
 	if len(names) == 0 {
 		return false, nil
 	}
-	if _, found := kube.Locate(p, names[0]); len(names) == 1 && !found && name != "srun" && name != "salloc" {
-		return false, nil // the command itself compares the name with that of the present cluster
+	if _, found := kube.Locate(p, names[0]); len(names) == 1 && !found && comparesItself[name] {
+		return false, nil
 	}
 	sites, err := known(name, p, locate(ctx, p, names))
 	switch {
 	case err != nil:
 		return true, err
-	case onEach[name] && len(sites) > 1 && option.ClustersIn(name, args).Iterates:
+	case len(sites) == 0: // of sacct
+		return false, nil
+	case onEach[name] && len(sites) > 1 && r.Iterates:
 		return true, slurmerr.New(slurmerr.Fatal, "Only one cluster can be used at a time with --iterate")
 	case onOne[name] && len(sites) > 1:
 		return true, slurmerr.Newf(slurmerr.Fatal, "Only one cluster can be used at a time with %s", name)
 	case submits[name] && len(sites) > 1:
-		s, err := earliest(ctx, name, args, p, d, sites)
+		s, err := earliest(ctx, name, args, len(r.Operands) == 0, p, d, sites)
 		if err != nil {
 			return true, err
 		}
@@ -117,9 +122,11 @@ func known(name string, p *stdio.Process, sites []site) ([]site, error) {
 			out = append(out, s)
 			continue
 		}
-		slurmerr.Print(p.Err, name, s.err)
+		if name != "sacct" { // it has no jobs of such a cluster, as in Slurm
+			slurmerr.Print(p.Err, name, s.err)
+		}
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && name != "sacct" {
 		list := printable.Escape(strings.Join(names, ","))
 		return nil, slurmerr.Newf(slurmerr.Refused, "'%s' can't be reached now, or it is an invalid entry for "+
 			"--cluster.  Use 'sacctmgr list clusters' to see available clusters.", list)
@@ -252,12 +259,12 @@ type chosen struct {
 const plannedStart = "2006-01-02T15:04:05"
 
 // earliest asks the planner of each cluster when the job would start there. Of clusters with
-// the same answer the first one is taken.
+// the same answer the first one is taken. fromInput: sbatch reads the script from its input.
 func earliest(
-	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, sites []site,
+	ctx context.Context, name string, args []string, fromInput bool, p *stdio.Process, d Deps, sites []site,
 ) (best *chosen, err error) {
 	var script []byte
-	if name == "sbatch" && len(option.ClustersIn(name, args).Operands) == 0 && p.In != nil {
+	if name == "sbatch" && fromInput && p.In != nil {
 		if script, err = io.ReadAll(p.In); err != nil {
 			return nil, err
 		}

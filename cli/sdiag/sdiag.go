@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -62,7 +63,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	case v.Has("sort-by-time"):
 		o.order = func(a, b status.RequestStats) int { return cmp.Compare(b.Total, a.Total) }
 	}
-	if len(o.clusters) > 1 {
+	if len(o.clusters) > 1 && o.p.Env(kube.EnvCluster) == "" { // others of them may not exist
 		return slurmerr.New(slurmerr.Fatal, "Only one cluster can be used at a time with sdiag")
 	}
 	return run(ctx, o)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -105,7 +106,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if last := v.Last("parsable", "parsable2"); last != "" {
 		style.Delimiter, style.Ending = "|", last == "parsable"
 	}
-	b := format.AppendFieldHeader(nil, chosen, style)
+	var b []byte
+	if name := o.p.Env(kube.EnvCluster); name != "" { // with --noheader, too
+		b = append(b, "CLUSTER: "+name+"\n"...)
+	}
+	b = format.AppendFieldHeader(b, chosen, style)
 	values := make([]string, len(at))
 	for _, s := range o.wanted(v, c, list.Items) {
 		for i, k := range at {

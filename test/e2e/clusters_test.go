@@ -73,6 +73,10 @@ func TestSeveralClusters(t *testing.T) {
 		"squeue: error: 'nope,nicht' can't be reached now, or it is an invalid entry for --cluster\\..*rc 1\n")
 	// As in a job that was submitted with -M one: another name is not taken for that.
 	check("BERTH_CLUSTER=one squeue -M nope", "squeue: error: No cluster 'nope' known by database\\.\n.*rc 1\n")
+	check("sshare -M one,two -n -U -o account", "CLUSTER: one\n.*CLUSTER: two\n.*rc 0\n")
+	check("SLURM_CLUSTERS=two squeue -h -o %i", "5000\nrc 0\n")
+	check("sdiag -M one,nope | head -2 | tail -1", "sdiag: error: No cluster 'nope' known by database\\.\nsdiag output at .*rc 0\n")
+	check("sacct -M nope,nicht -n -X", "rc 0\n")
 	began := time.Now()
 	check("squeue -M away,two -h -o %i", "squeue: error: cluster away does not answer: [^\n]*\n5000\nrc 1\n")
 	t.Logf("with a cluster that refuses connections: %v", time.Since(began))

@@ -4,15 +4,28 @@ import "strings"
 
 // ClustersRequest is what a command line says about clusters.
 type ClustersRequest struct {
-	Clusters []string // of -M; nil: there is none, or the command line cannot be parsed
+	Clusters []string // nil: none are named, or the command line cannot be parsed
 	Operands []string
 	// Iterates: the command repeats its list until it is interrupted (--iterate).
 	Iterates bool
 }
 
-// ClustersIn returns what the command line of the named command says about clusters.
-func ClustersIn(name string, args []string) (r ClustersRequest) {
+// ClustersIn returns what the command line of the named command, or else its variable, says about
+// clusters.
+func ClustersIn(name string, args []string, lookup func(string) (string, bool)) (r ClustersRequest) {
 	list, interspersed := Of(name)
+	submits, _ := commandByName(name)
+	split := func(text string) []string { return strings.FieldsFunc(text, func(c rune) bool { return c == ',' }) }
+	for _, o := range list {
+		if !o.isClusters() {
+			continue
+		}
+		for _, variable := range append(o.EnvFull[submits], o.Env) { // the last one counts
+			if text, ok := lookup(variable); ok && variable != "" {
+				r.Clusters = split(text)
+			}
+		}
+	}
 	g := grammar{options: list, interspersed: interspersed}
 	occurrences, operands, err := g.parse(args)
 	if err != nil {
@@ -21,11 +34,14 @@ func ClustersIn(name string, args []string) (r ClustersRequest) {
 	r.Operands = operands
 	for _, o := range occurrences {
 		switch {
-		case o.option.Short == 'M' && strings.HasPrefix(o.option.Name, "cluster"):
-			r.Clusters = strings.FieldsFunc(o.value, func(c rune) bool { return c == ',' })
+		case o.option.isClusters():
+			r.Clusters = split(o.value)
 		case o.option.Name == "iterate":
 			r.Iterates = true
 		}
 	}
 	return r
 }
+
+// isClusters reports whether the option is -M.
+func (o *Option) isClusters() bool { return o.Short == 'M' && strings.HasPrefix(o.Name, "cluster") }

@@ -15,7 +15,7 @@ var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]", In
 		{Name: "version", Short: 'V', Help: "print the version"},
 		{Name: "usage", Help: "print a short usage message"},
 		{Name: "clusters", Short: 'M', Aliases: []string{"cluster"}, Arg: RequiredArg, Meta: "NAMES",
-			Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+			Env: "SLURM_CLUSTERS", Help: "the cluster"},
 		{Name: "federation", Env: "SCONTROL_FEDERATION",
 			Help: "all clusters of a federation; here the same as --local"},
 		{Name: "sibling", Env: "SCONTROL_SIB", Help: "sibling jobs of a federation; there are none"},

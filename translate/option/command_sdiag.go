@@ -5,7 +5,7 @@ var Sdiag = &CommandOptions{Name: "sdiag", Interspersed: true, Options: append([
 	{Name: "all", Short: 'a', Help: "every statistic (the default)"},
 	{Name: "sort-by-id", Short: 'i', Help: "sort requests by name"},
 	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAME",
-		Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+		Env: "SLURM_CLUSTERS", Help: "the cluster"},
 	{Name: "reset", Short: 'r', Help: "reset the counters (operators only)"},
 	{Name: "sort-by-time", Short: 't', Help: "sort requests by total time"},
 	{Name: "sort-by-time2", Short: 'T', Help: "sort requests by average time"},

@@ -8,7 +8,7 @@ var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: append([
 	{Name: "local", Help: "this cluster only (the default)"},
 	{Name: "long", Short: 'l', Help: "more columns"},
 	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAMES",
-		Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+		Env: "SLURM_CLUSTERS", Help: "these clusters"},
 	{Name: "norm", Short: 'n', Help: "show normalized factors"},
 	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SPRIO_FORMAT",
 		Help: "columns by letter: \"%.15i %.10Y\""},

@@ -40,7 +40,7 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 	{Name: "nodelist", Short: 'w', Aliases: []string{"nodes", "node"}, Arg: RequiredArg, Meta: "NODES",
 		Help: "only jobs on these nodes"},
 	{Name: "clusters", Short: 'M', Aliases: []string{"cluster"}, Arg: RequiredArg, Meta: "NAMES",
-		Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+		Env: "SLURM_CLUSTERS", Help: "these clusters"},
 	{Name: "federation", Env: "SQUEUE_FEDERATION", Help: "all clusters of a federation; here the same as --local"},
 	{Name: "local", Env: "SQUEUE_LOCAL", Help: "this cluster only (the default)"},
 	{Name: "sibling", Env: "SQUEUE_SIBLING", Help: "sibling jobs of a federation; there are none"},
