@@ -58,17 +58,7 @@ func newSite(t *testing.T) *site {
 	s.server.AddUser(s.name, uid, uid, "sshPublicKey: "+strings.TrimSpace(string(public)))
 	s.server.Set(ldaptest.UserDN(s.name), "homeDirectory", s.home)
 	config := filepath.Join(dir, "directory.yaml")
-	text := fmt.Sprintf(`
-interval: 1s
-sources:
-- name: ldap
-  ldap:
-    urls: [%s]
-    bindDN: %s
-    bindPasswordFile: %s
-    users: {base: "%s"}
-    groups: {base: "%s"}
-`, s.server.URL, ldaptest.Reader, s.server.PasswordFile, ldaptest.People, ldaptest.Groups)
+	text := "interval: 1s" + s.server.Sources()
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

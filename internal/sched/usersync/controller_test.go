@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -112,25 +111,12 @@ func (s *site) report() Report {
 	return r
 }
 
-func ldapConfig(s *ldaptest.Server) string {
-	return fmt.Sprintf(`
-sources:
-- name: ldap
-  ldap:
-    urls: [%s]
-    bindDN: %s
-    bindPasswordFile: %s
-    users: {base: "%s"}
-    groups: {base: "%s"}
-`, s.URL, ldaptest.Reader, s.PasswordFile, ldaptest.People, ldaptest.Groups)
-}
-
 // TestDirectory follows a real directory through everything that happens to users.
 func TestDirectory(t *testing.T) {
 	server := ldaptest.Start(t)
 	physics := &v1alpha1.Account{}
 	physics.Name, physics.Spec.Coordinators = "physics", []string{"boss"}
-	s := newSite(t, ldapConfig(server)+`
+	s := newSite(t, server.Sources()+`
 accounts: [{group: phys, account: physics}]
 coordinators: [{group: pis, account: physics}]
 operators: [staff]
@@ -232,7 +218,7 @@ func TestManyUsers(t *testing.T) {
 	server := ldaptest.Start(t)
 	const n = 500
 	server.AddUsers(n, 10000, 3000)
-	s := newSite(t, ldapConfig(server))
+	s := newSite(t, server.Sources())
 	for _, want := range []int{n, 0} {
 		began := time.Now()
 		if got := s.pass(); got != want {

@@ -48,6 +48,21 @@ type Server struct {
 	process *exec.Cmd
 }
 
+// Sources returns the member "sources" of a configuration (--directory) with the server as the
+// source ldap.
+func (s *Server) Sources() string {
+	return fmt.Sprintf(`
+sources:
+- name: ldap
+  ldap:
+    urls: [%s]
+    bindDN: %s
+    bindPasswordFile: %s
+    users: {base: "%s"}
+    groups: {base: "%s"}
+`, s.URL, Reader, s.PasswordFile, People, Groups)
+}
+
 // program is where Debian installs slapd, which is not in an ordinary user's PATH.
 const program = "/usr/sbin/slapd"
 

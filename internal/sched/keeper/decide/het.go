@@ -97,8 +97,8 @@ func (f *Facts) isQueuedWithLeader() bool {
 	return l != nil && l.AwaitsStart() && l.Status.Restarts > 0 && !f.Job.EndRequested() && l.Spec.Cancel == nil
 }
 
-// leaderEnded reports whether the first component has ended, and will not be queued again
-// because of a requeue that was requested when it ended.
+// leaderEnded reports whether the first component has ended for good: no requeue of it is
+// requested, or it cannot be queued again.
 func (f *Facts) leaderEnded() bool {
 	l := f.Leader
 	return l != nil && l.IsFinal() && (!l.RequeueRequested() || l.EndRequested())
