@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/berth-hpc/berth/cli/run"
 	"github.com/berth-hpc/berth/cli/sacct"
 	"github.com/berth-hpc/berth/cli/sacctmgr"
 	"github.com/berth-hpc/berth/cli/salloc"
@@ -24,7 +24,6 @@ import (
 	"github.com/berth-hpc/berth/cli/sstat"
 	"github.com/berth-hpc/berth/cli/strigger"
 	"github.com/berth-hpc/berth/internal/jobs"
-	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/option"
@@ -33,70 +32,70 @@ import (
 // registry contains all commands of Slurm. The package of a command exports New(p, ...),
 // which returns a value with Run.
 var registry = map[string]factory{
-	"sacct": func(p *stdio.Process, _ Deps) Runner {
+	"sacct": func(p *stdio.Process, _ Deps) run.Runner {
 		return sacct.New(p, func() (sacct.Accounting, error) { return jobs.Connect(p) })
 	},
-	"sacctmgr": func(p *stdio.Process, _ Deps) Runner {
+	"sacctmgr": func(p *stdio.Process, _ Deps) run.Runner {
 		return sacctmgr.New(p, func() (sacctmgr.Manager, error) { return jobs.Connect(p) })
 	},
-	"salloc": func(p *stdio.Process, _ Deps) Runner {
-		return salloc.New(p, func() (salloc.Cluster, error) { return connectWithWarnings(p, "salloc") })
+	"salloc": func(p *stdio.Process, _ Deps) run.Runner {
+		return salloc.New(p, func() (salloc.Cluster, error) { return run.Connect(p, "salloc") })
 	},
-	"sattach": func(p *stdio.Process, _ Deps) Runner {
+	"sattach": func(p *stdio.Process, _ Deps) run.Runner {
 		return sattach.New(p, func() (sattach.Cluster, error) { return jobs.Connect(p) })
 	},
-	"sbatch": func(p *stdio.Process, _ Deps) Runner {
-		return sbatch.New(p, func() (sbatch.Cluster, error) { return connectWithWarnings(p, "sbatch") })
+	"sbatch": func(p *stdio.Process, _ Deps) run.Runner {
+		return sbatch.New(p, func() (sbatch.Cluster, error) { return run.Connect(p, "sbatch") })
 	},
-	"sbcast": func(p *stdio.Process, _ Deps) Runner {
+	"sbcast": func(p *stdio.Process, _ Deps) run.Runner {
 		return sbcast.New(p, func() (sbcast.Cluster, error) { return jobs.Connect(p) })
 	},
-	"scancel": func(p *stdio.Process, _ Deps) Runner {
+	"scancel": func(p *stdio.Process, _ Deps) run.Runner {
 		return scancel.New(p, func() (scancel.Queue, error) { return jobs.Connect(p) })
 	},
-	"scontrol": func(p *stdio.Process, _ Deps) Runner {
+	"scontrol": func(p *stdio.Process, _ Deps) run.Runner {
 		return scontrol.New(p, func() (scontrol.Cluster, error) { return jobs.Connect(p) })
 	},
-	"scrontab": func(p *stdio.Process, _ Deps) Runner {
+	"scrontab": func(p *stdio.Process, _ Deps) run.Runner {
 		return scrontab.New(p, func() (scrontab.Cluster, error) { return jobs.Connect(p) })
 	},
-	"strigger": func(p *stdio.Process, _ Deps) Runner { return strigger.New(p) },
-	"sdiag": func(p *stdio.Process, _ Deps) Runner {
+	"strigger": func(p *stdio.Process, _ Deps) run.Runner { return strigger.New(p) },
+	"sdiag": func(p *stdio.Process, _ Deps) run.Runner {
 		return sdiag.New(p, func() (sdiag.Cluster, error) { return jobs.Connect(p) })
 	},
-	"seff": func(p *stdio.Process, _ Deps) Runner {
+	"seff": func(p *stdio.Process, _ Deps) run.Runner {
 		return seff.New(p, func() (seff.Accounting, error) { return jobs.Connect(p) })
 	},
-	"sinfo": func(p *stdio.Process, _ Deps) Runner {
+	"sinfo": func(p *stdio.Process, _ Deps) run.Runner {
 		return sinfo.New(p, func() (sinfo.Lister, error) { return jobs.Connect(p) })
 	},
-	"slurmrestd": func(p *stdio.Process, d Deps) Runner {
+	"slurmrestd": func(p *stdio.Process, d Deps) run.Runner {
 		if d.Slurmrestd == nil {
 			return elsewhere{p, option.Slurmrestd}
 		}
 		return d.Slurmrestd(p)
 	},
-	"sprio": func(p *stdio.Process, _ Deps) Runner {
+	"sprio": func(p *stdio.Process, _ Deps) run.Runner {
 		return sprio.New(p, func() (sprio.Cluster, error) { return jobs.Connect(p) })
 	},
-	"squeue": func(p *stdio.Process, d Deps) Runner {
+	"squeue": func(p *stdio.Process, d Deps) run.Runner {
 		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) }).WithScreen(screen(p, d))
 	},
-	"sview": func(p *stdio.Process, d Deps) Runner {
+	"sview": func(p *stdio.Process, d Deps) run.Runner {
 		connect := func() (squeue.Lister, error) { return jobs.Connect(p) }
 		return squeue.New(p, connect).WithScreen(screen(p, d)).AsView()
 	},
-	"sreport": func(p *stdio.Process, _ Deps) Runner {
+	"sreport": func(p *stdio.Process, _ Deps) run.Runner {
 		return sreport.New(p, func() (sreport.Accounting, error) { return jobs.Connect(p) })
 	},
-	"sshare": func(p *stdio.Process, _ Deps) Runner {
+	"sshare": func(p *stdio.Process, _ Deps) run.Runner {
 		return sshare.New(p, func() (sshare.Cluster, error) { return jobs.Connect(p) })
 	},
-	"sstat": func(p *stdio.Process, _ Deps) Runner {
+	"sstat": func(p *stdio.Process, _ Deps) run.Runner {
 		return sstat.New(p, func() (sstat.Cluster, error) { return jobs.Connect(p) })
 	},
-	"srun": func(p *stdio.Process, _ Deps) Runner {
-		return srun.New(p, func() (srun.Cluster, error) { return connectWithWarnings(p, "srun") })
+	"srun": func(p *stdio.Process, _ Deps) run.Runner {
+		return srun.New(p, func() (srun.Cluster, error) { return run.Connect(p, "srun") })
 	},
 }
 
@@ -128,14 +127,4 @@ func (e elsewhere) Run(_ context.Context, args []string) error {
 		return err
 	}
 	return slurmerr.Newf(slurmerr.Internal, "this program does not contain %s: run 'berth %[1]s'", e.options.Name)
-}
-
-// connectWithWarnings returns a connection that prints the warnings of the cluster about
-// requests without effect.
-func connectWithWarnings(p *stdio.Process, name string) (*jobs.Client, error) {
-	c, err := jobs.Connect(p)
-	if err == nil {
-		c.Warnings(func(text string) { fmt.Fprintf(p.Err, "%s: warning: %s\n", name, printable.Escape(text)) })
-	}
-	return c, err
 }

@@ -77,7 +77,7 @@ func TestBackground(t *testing.T) {
 
 // Columns have the width and alignment that squeue -o gives them.
 func TestWidthsFromTheCommandLine(t *testing.T) {
-	l, bad := format.ParseLetters(format.JobColumns, "%i|%.10j|%6u|%t")
+	l, bad := format.ParseLetters(format.JobColumns(), "%i|%.10j|%6u|%t")
 	if len(bad) > 0 {
 		t.Fatal(bad)
 	}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/kube"
@@ -151,11 +152,13 @@ func (o *Options) commit(ctx context.Context, changes []status.AcctChange) error
 
 // validName matches the names that an object can have if "-" takes the place of
 // "_".
-var validName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9.]*[a-z0-9])?$`)
+var validName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]([-_a-z0-9.]*[a-z0-9])?$`)
+})
 
 // checkName refuses a name that no object can have.
 func checkName(kind, name string) error {
-	if len(name) > 253 || !validName.MatchString(name) {
+	if len(name) > 253 || !validName().MatchString(name) {
 		return refusef(" %s '%s' cannot be created: a name has lower-case letters, digits, '_', '-' and '.'", kind,
 			name)
 	}

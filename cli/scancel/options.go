@@ -143,7 +143,7 @@ func parseIDs(args []string) ([]string, error) {
 					"\nInvalid job id "+printable.Escape(id))
 			}
 			number := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
-			if !jobID.MatchString(id) && !stepID.MatchString(id) || strings.Trim(number, "0") == "" {
+			if !jobID().MatchString(id) && !stepID().MatchString(id) || strings.Trim(number, "0") == "" {
 				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", printable.Escape(id))
 			}
 			if strings.HasSuffix(id, ".") { // as in Slurm

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
@@ -296,7 +297,11 @@ func (o *Options) report(items []status.OperationStatus) error {
 }
 
 // jobID matches the ids of jobs: 12, 12_3, 12_[1-3,5], 12+1.
-var jobID = regexp.MustCompile(`^[0-9]+(_([0-9]*|\*|\[[0-9,:-]+\])|\+[0-9]+)?$`)
+var jobID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]+(_([0-9]*|\*|\[[0-9,:-]+\])|\+[0-9]+)?$`)
+})
 
 // stepID matches the ids of steps.
-var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]*|batch|extern|interactive)$`)
+var stepID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]*|batch|extern|interactive)$`)
+})

@@ -49,7 +49,7 @@ func by(letter string, s *format.Settings) func(a, b *status.Priority) int {
 	if letter == "" {
 		return func(a, b *status.Priority) int { return cmp.Compare(a.ID, b.ID) }
 	}
-	layout, _ := format.ParseLetters(format.PriorityColumns, "%"+letter)
+	layout, _ := format.ParseLetters(format.PriorityColumns(), "%"+letter)
 	return func(a, b *status.Priority) int {
 		x, y := string(layout.AppendRow(nil, a, s)), string(layout.AppendRow(nil, b, s))
 		m, err1 := strconv.ParseFloat(strings.TrimSpace(x), 64)

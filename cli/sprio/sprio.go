@@ -186,7 +186,7 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 	if text == "" && !o.formatted {
 		text = o.job + cmp.Or(o.factors, format.PriorityFactors(list))
 	}
-	layout, bad := format.ParseLetters(format.PriorityColumns, text)
+	layout, bad := format.ParseLetters(format.PriorityColumns(), text)
 	fmt.Fprint(o.p.Err, format.InvalidColumns("sprio", bad))
 	// Text that is not a field is removed from the line.
 	layout = slices.DeleteFunc(

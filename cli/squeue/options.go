@@ -150,9 +150,9 @@ func (o *Options) completeLayout(v *option.Values) error {
 	}
 	var bad []string
 	if names {
-		o.layout, bad = format.ParseNames(format.JobColumns, v.Get("Format"))
+		o.layout, bad = format.ParseNames(format.JobColumns(), v.Get("Format"))
 	} else {
-		o.layout, bad = format.ParseLetters(format.JobColumns, text)
+		o.layout, bad = format.ParseLetters(format.JobColumns(), text)
 	}
 	fmt.Fprint(o.p.Err, format.InvalidColumns("squeue", bad))
 	o.named = o.named || o.layout.Has("Cluster")

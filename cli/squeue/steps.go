@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/printable"
@@ -17,7 +18,9 @@ import (
 )
 
 // stepID matches the id of a step: 12.0, 12_3.0, 12+1.0, 12.batch.
-var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]+|batch|extern|interactive)$`)
+var stepID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]+|batch|extern|interactive)$`)
+})
 
 // completeSteps parses -s, whose value may be the next word.
 func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
@@ -35,11 +38,11 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 		o.filter.nothing = o.filter.nothing || strings.Trim(text, ",") == ""
 	}
 	for _, id := range value.SplitJobs(text) {
-		if job, name, _ := strings.Cut(id, "."); stepID.MatchString(job+".0") && name != "" &&
+		if job, name, _ := strings.Cut(id, "."); stepID().MatchString(job+".0") && name != "" &&
 			(name[0] < '0' || name[0] > '9') {
 			id = job + ".0" // as Slurm reads a name, also that of the batch step
 		}
-		if !stepID.MatchString(id) {
+		if !stepID().MatchString(id) {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", printable.Escape(id))
 		}
 		o.stepIDs = append(o.stepIDs, id)
@@ -52,11 +55,11 @@ func (o *Options) completeStepLayout(v *option.Values) {
 	var bad []string
 	switch {
 	case v.Last("Format") != "": // the variables are for jobs
-		o.stepLayout, bad = format.ParseNames(format.StepColumns, v.Get("Format"))
+		o.stepLayout, bad = format.ParseNames(format.StepColumns(), v.Get("Format"))
 	case v.Last("format") != "":
-		o.stepLayout, bad = format.ParseLetters(format.StepColumns, v.Get("format"))
+		o.stepLayout, bad = format.ParseLetters(format.StepColumns(), v.Get("format"))
 	default:
-		o.stepLayout, _ = format.ParseLetters(format.StepColumns, format.StepDefault)
+		o.stepLayout, _ = format.ParseLetters(format.StepColumns(), format.StepDefault)
 	}
 	for _, b := range bad {
 		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job step format specification: %s\n", b)

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/cli/export"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
+	"github.com/berth-hpc/berth/cli/run"
 	"github.com/berth-hpc/berth/cli/sim"
 	"github.com/berth-hpc/berth/cli/slurmrestd"
 	"github.com/berth-hpc/berth/cli/translate"
@@ -19,7 +20,7 @@ import (
 )
 
 func main() {
-	deps := cli.Deps{Slurmrestd: func(p *stdio.Process) cli.Runner { return slurmrestd.New(p) }}
+	deps := cli.Deps{Slurmrestd: func(p *stdio.Process) run.Runner { return slurmrestd.New(p) }}
 	os.Exit(root.Main(os.Args, stdio.System(), deps, up.Commands, translate.Commands, sim.Commands,
 		importer.Commands, doctor.Commands, events.Commands, export.Commands))
 }

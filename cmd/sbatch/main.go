@@ -4,10 +4,13 @@ package main
 import (
 	"os"
 
-	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/run"
+	"github.com/berth-hpc/berth/cli/sbatch"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
 func main() {
-	os.Exit(cli.Main("sbatch", os.Args[1:], stdio.System(), cli.Deps{}))
+	os.Exit(run.Main("sbatch", os.Args[1:], stdio.System(), func(p *stdio.Process) run.Runner {
+		return sbatch.New(p, func() (sbatch.Cluster, error) { return run.Connect(p, "sbatch") })
+	}))
 }

@@ -4,10 +4,13 @@ package main
 import (
 	"os"
 
-	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/run"
+	"github.com/berth-hpc/berth/cli/srun"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
 func main() {
-	os.Exit(cli.Main("srun", os.Args[1:], stdio.System(), cli.Deps{}))
+	os.Exit(run.Main("srun", os.Args[1:], stdio.System(), func(p *stdio.Process) run.Runner {
+		return srun.New(p, func() (srun.Cluster, error) { return run.Connect(p, "srun") })
+	}))
 }

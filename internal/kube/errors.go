@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -141,7 +142,9 @@ type statusObject struct {
 
 // denial matches the message of the API server for a webhook's refusal, and the
 // webhook's text in it. The API server has no structured form of it.
-var denial = regexp.MustCompile(`(?s)^admission webhook "[^"]*" denied the request(?:: (.*)| without explanation)$`)
+var denial = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^admission webhook "[^"]*" denied the request(?:: (.*)| without explanation)$`)
+})
 
 // statusError returns the error for a response that reports one.
 func (c *Client) statusError(code int, body []byte) *Error {
@@ -150,7 +153,7 @@ func (c *Client) statusError(code int, body []byte) *Error {
 		s = statusObject{Message: firstLine(body)}
 	}
 	e := &Error{Code: code, Reason: s.Reason, Message: s.Message}
-	if m := denial.FindStringSubmatch(s.Message); m != nil {
+	if m := denial().FindStringSubmatch(s.Message); m != nil {
 		if e.Kind = Denied; code == http.StatusTooManyRequests {
 			e.Kind = Busy
 		}

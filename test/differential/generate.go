@@ -173,7 +173,7 @@ func (g *generator) spell(o *option.Option, v string, inScript bool) []string {
 func (g *generator) value(command string, o *option.Option) string {
 	switch command + " " + o.Name {
 	case "squeue Format":
-		return g.columns(columnNames(format.JobColumns))
+		return g.columns(columnNames(format.JobColumns()))
 	case "sinfo Format":
 		return g.columns(sinfoNames)
 	case "sacct format":

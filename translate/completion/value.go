@@ -130,11 +130,11 @@ func fields(name string) []Item {
 	var names []string
 	switch name {
 	case "squeue", "sview":
-		for _, f := range format.JobColumns {
+		for _, f := range format.JobColumns() {
 			names = append(names, f.Name)
 		}
 	case "sinfo":
-		for _, f := range format.NodeColumns {
+		for _, f := range format.NodeColumns() {
 			names = append(names, f.Name)
 		}
 	case "sacct":
@@ -160,15 +160,15 @@ func letters(name string) []Item {
 	}
 	switch name {
 	case "squeue", "sview":
-		for _, f := range format.JobColumns {
+		for _, f := range format.JobColumns() {
 			add(f.Letter, cmp.Or(f.Header, f.Name))
 		}
 	case "sinfo":
-		for _, f := range format.NodeColumns {
+		for _, f := range format.NodeColumns() {
 			add(f.Letter, cmp.Or(f.Header, f.Name))
 		}
 	case "sprio":
-		for _, f := range format.PriorityColumns {
+		for _, f := range format.PriorityColumns() {
 			add(f.Letter, cmp.Or(f.Header, f.Name))
 		}
 	}

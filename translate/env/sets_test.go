@@ -42,7 +42,7 @@ func TestOptionsSetVariables(t *testing.T) {
 		}
 	}
 	for _, o := range option.Table() {
-		if len(o.Sets) > 0 && !seen[o.Name] && !slices.Contains(unrecorded, o.Name) {
+		if len(o.Sets()) > 0 && !seen[o.Name] && !slices.Contains(unrecorded, o.Name) {
 			t.Errorf("--%s: its variables are in no recording", o.Name)
 		}
 	}
@@ -52,7 +52,7 @@ func checkSets(t *testing.T, r recorded, names []string) {
 	have := toMap(r.Batch)
 	expected := map[string]bool{}
 	for _, n := range names {
-		for _, v := range option.Lookup(option.Sbatch, n).Sets {
+		for _, v := range option.Lookup(option.Sbatch, n).Sets() {
 			expected[v] = true
 			wholeNode := v == "MEM_PER_NODE" && slices.Contains(r.Args, "--mem=0")
 			if _, ok := have["SLURM_"+v]; !ok && !wholeNode {
@@ -61,7 +61,7 @@ func checkSets(t *testing.T, r recorded, names []string) {
 		}
 	}
 	for _, o := range option.Table() {
-		for _, v := range o.Sets {
+		for _, v := range o.Sets() {
 			// --gres and whole nodes set variables of GPUs too.
 			implied := v == "GPUS_ON_NODE" || v == "JOB_GPUS" ||
 				v == "THREADS_PER_CORE" && slices.Contains(names, "hint")

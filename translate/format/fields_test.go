@@ -30,16 +30,16 @@ const (
 
 // TestEveryNameIsKnown checks that every name of Slurm's columns is accepted.
 func TestEveryNameIsKnown(t *testing.T) {
-	if _, bad := ParseNames(JobColumns, strings.ReplaceAll(jobNames, " ", ",")); bad != nil {
+	if _, bad := ParseNames(JobColumns(), strings.ReplaceAll(jobNames, " ", ",")); bad != nil {
 		t.Errorf("squeue does not know %q", bad)
 	}
-	if _, bad := ParseNames(StepColumns, strings.ReplaceAll(stepNames, " ", ",")); bad != nil {
+	if _, bad := ParseNames(StepColumns(), strings.ReplaceAll(stepNames, " ", ",")); bad != nil {
 		t.Errorf("squeue -s does not know %q", bad)
 	}
 	if _, bad := ParseNodeNames(strings.ReplaceAll(nodeNames, " ", ",")); bad != nil {
 		t.Errorf("sinfo does not know %q", bad)
 	}
-	if _, bad := ParseNames(JobColumns, "all"); !slices.Equal(bad, []string{"all"}) {
+	if _, bad := ParseNames(JobColumns(), "all"); !slices.Equal(bad, []string{"all"}) {
 		t.Errorf("squeue -O all: %q are bad", bad)
 	}
 }
@@ -60,7 +60,7 @@ func TestStepNamesAsSlurmPrintsThem(t *testing.T) {
 		"nodes":         "NODELIST            \nn1                  \n",
 		"numcpus":       "NUM_CPUS            \n1                   \n",
 	} {
-		l, _ := ParseNames(StepColumns, name)
+		l, _ := ParseNames(StepColumns(), name)
 		if have := string(l.AppendRow(l.AppendHeader(nil), &step, &Settings{})); have != want {
 			t.Errorf("%s: have %q, want %q", name, have, want)
 		}
@@ -69,7 +69,7 @@ func TestStepNamesAsSlurmPrintsThem(t *testing.T) {
 
 // TestAllColumns checks the headers of %all.
 func TestAllColumns(t *testing.T) {
-	steps, _ := ParseLetters(StepColumns, "%all")
+	steps, _ := ParseLetters(StepColumns(), "%all")
 	const stepHeader = "TRES_PER_JOB|STEPID|NAME|TIME_LIMIT|USER|TASKS|TIME|NODELIST|PARTITION|START_TIME|UID|\n"
 	if have := string(steps.AppendHeader(nil)); have != stepHeader {
 		t.Errorf("squeue -s -o %%all: %q, want %q", have, stepHeader)

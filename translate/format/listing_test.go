@@ -161,9 +161,9 @@ func TestSqueueAsSlurmPrintsIt(t *testing.T) {
 		var layout Layout[status.Job]
 		var bad []string
 		if c.Args[1] == "-o" {
-			layout, bad = ParseLetters(JobColumns, c.Args[2])
+			layout, bad = ParseLetters(JobColumns(), c.Args[2])
 		} else {
-			layout, bad = ParseNames(JobColumns, c.Args[2])
+			layout, bad = ParseNames(JobColumns(), c.Args[2])
 			if name, _, _ := strings.Cut(strings.Split(c.Args[2], ",")[1], ":"); notCompared[name] {
 				continue
 			}
@@ -268,7 +268,7 @@ func TestSortAsSlurmSorts(t *testing.T) {
 			continue
 		}
 		letters := strings.NewReplacer("-", "", ",", "|%").Replace(c.Args[3])
-		layout, _ := ParseLetters(JobColumns, "%"+letters)
+		layout, _ := ParseLetters(JobColumns(), "%"+letters)
 		var have, want []string
 		s := &Settings{Now: c.Before}
 		for _, row := range SortJobsAt(rows, c.Args[3], s) {

@@ -5,17 +5,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
 
 // NodeColumns are the columns of sinfo.
-var NodeColumns = columnsOf(nodeColumns)
+var NodeColumns = sync.OnceValue(func() []Column[NodeGroup] { return columnsOf(nodeColumns()) })
 
-// ParseNodeLetters is ParseLetters for NodeColumns. For "%all" sinfo also adds a
+// ParseNodeLetters is ParseLetters for NodeColumns(). For "%all" sinfo also adds a
 // blank after the columns of upper-case letters.
 func ParseNodeLetters(text string) (l Layout[NodeGroup], bad []string) {
-	l, bad = ParseLetters(NodeColumns, text)
+	l, bad = ParseLetters(NodeColumns(), text)
 	if strings.HasSuffix(text, "%all") && strings.Count(text, "%") == 1 {
 		spaceCapitals(l)
 	}
@@ -30,10 +31,10 @@ func spaceCapitals(l Layout[NodeGroup]) {
 	}
 }
 
-// ParseNodeNames is ParseNames for NodeColumns and the additional name "all".
+// ParseNodeNames is ParseNames for NodeColumns() and the additional name "all".
 func ParseNodeNames(text string) (l Layout[NodeGroup], bad []string) {
 	for item := range strings.SplitSeq(text, ",") {
-		more, wrong := ParseNames(NodeColumns, item)
+		more, wrong := ParseNames(NodeColumns(), item)
 		if name, _, _ := strings.Cut(item, ":"); strings.EqualFold(name, "all") {
 			more, wrong = ParseNodeLetters("%all")
 		}
@@ -210,7 +211,9 @@ func slashes(b []byte, counts ...int64) []byte {
 	return b
 }
 
-var nodeColumns = append(partitionColumns(), append(stateColumns(), hardwareColumns()...)...)
+var nodeColumns = sync.OnceValue(func() []NodeColumn {
+	return slices.Concat(partitionColumns(), stateColumns(), hardwareColumns())
+})
 
 func partitionColumns() []NodeColumn {
 	return []NodeColumn{

@@ -34,9 +34,9 @@ type NodeColumn struct {
 
 // nodeGrouping returns the grouping of a column.
 func nodeGrouping(c *Column[NodeGroup]) grouping {
-	for i := range nodeColumns {
-		if nodeColumns[i].Letter == c.Letter && nodeColumns[i].Name == c.Name {
-			return nodeColumns[i].group
+	for i := range nodeColumns() {
+		if nodeColumns()[i].Letter == c.Letter && nodeColumns()[i].Name == c.Name {
+			return nodeColumns()[i].group
 		}
 	}
 	return aggregate
@@ -272,7 +272,7 @@ func compareGroups(a, b *NodeGroup, letter byte) int {
 	case 'D':
 		return len(a.Nodes) - len(b.Nodes)
 	}
-	col := findColumn(NodeColumns, func(c *Column[NodeGroup]) bool { return c.Letter == letter })
+	col := findColumn(NodeColumns(), func(c *Column[NodeGroup]) bool { return c.Letter == letter })
 	if col == nil || strings.IndexByte(unsorted, letter) >= 0 {
 		return 0
 	}

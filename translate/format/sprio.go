@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -40,7 +41,9 @@ func PriorityFactors(list *status.PriorityList) string {
 type priorityColumn = Column[status.Priority]
 
 // PriorityColumns are the columns of sprio.
-var PriorityColumns = slices.Concat(identityColumns(), factorColumns())
+var PriorityColumns = sync.OnceValue(func() []Column[status.Priority] {
+	return slices.Concat(identityColumns(), factorColumns())
+})
 
 func identityColumns() []priorityColumn {
 	col := func(letter byte, header string, get func(p *status.Priority) string) priorityColumn {

@@ -3,12 +3,13 @@ package format
 import (
 	"cmp"
 	"math"
+	"sync"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// JobColumns are the columns of squeue, in the order of %all.
-var JobColumns = append(letterColumns(), nameColumns()...)
+// JobColumns returns the columns of squeue, in the order of %all. Callers must not change them.
+var JobColumns = sync.OnceValue(func() []jobColumn { return append(letterColumns(), nameColumns()...) })
 
 type jobColumn = Column[status.Job]
 

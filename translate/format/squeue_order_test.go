@@ -54,7 +54,7 @@ func TestUsedGRES(t *testing.T) {
 // TestNullOfNarrowColumns: the C library prints a null pointer, or nothing where only a part
 // of the word is wanted.
 func TestNullOfNarrowColumns(t *testing.T) {
-	l, _ := ParseLetters(JobColumns, "%3k|%5f|%.3k|%6k|%k")
+	l, _ := ParseLetters(JobColumns(), "%3k|%5f|%.3k|%6k|%k")
 	if got := string(l.AppendRow(nil, &status.Job{}, &Settings{})); got != "   |     |(nu|(null)|(null)\n" {
 		t.Errorf("%q", got)
 	}

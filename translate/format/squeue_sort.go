@@ -172,7 +172,7 @@ func sortKeys(order string) []sortKey {
 			continue
 		case '+', ',', '#', 'n': // Slurm accepts n, and does not sort by it
 		default:
-			col := findColumn(JobColumns, func(c *jobColumn) bool { return c.Letter == order[i] })
+			col := findColumn(JobColumns(), func(c *jobColumn) bool { return c.Letter == order[i] })
 			if col != nil {
 				keys = append(keys, sortKey{col, descending})
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -52,51 +53,53 @@ func stepTRES(t *status.Step) string {
 	return "cpu:" + itoa(t.CPUs)
 }
 
-// StepColumns are the columns of squeue -s.
-var StepColumns = []stepColumn{
-	stepNumber('A', "NumTasks", "TASKS", func(t *status.Step) int64 { return int64(t.Tasks) }),
-	stepText('b', "", "TRES_PER_JOB", "(null)", stepGRES),
-	{Letter: 'i', Name: "StepID", Header: "STEPID", Compare: compareStep,
-		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.ID...) }},
-	stepText('j', "StepName", "NAME", "(null)", func(t *status.Step) string { return t.Name }),
-	{Letter: 'l', Untruncated: true, Name: "TimeLimit", Header: "TIME_LIMIT",
-		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return AppendMinutes(b, t.TimeLimit) },
-		Compare: func(a, b *status.Step) int { return cmp.Compare(uint32(a.TimeLimit), uint32(b.TimeLimit)) }},
-	{Letter: 'M', Untruncated: true, Name: "TimeUsed", Header: "TIME",
-		Append: func(b []byte, t *status.Step, s *Settings) []byte { return AppendDuration(b, stepElapsed(t, s)) },
-		Value:  stepElapsed},
-	{Letter: 'N', Untruncated: true, UntruncatedHeader: true, Name: "Nodes", Header: "NODELIST",
-		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.NodeList...) }},
-	stepText('P', "Partition", "PARTITION", "", func(t *status.Step) string { return t.Partition }),
-	{Letter: 'S', Left: true, Name: "StartTime", Header: "START_TIME",
-		Append:  func(b []byte, t *status.Step, s *Settings) []byte { return AppendInstant(b, t.Start, "N/A", s) },
-		Compare: func(a, b *status.Step) int { return cmp.Compare(a.Start, b.Start) }},
-	stepText('u', "UserName", "USER", "", func(t *status.Step) string { return t.User }),
-	stepNumber('U', "UserID", "UID", func(t *status.Step) int64 { return t.UID }),
-	stepText(0, "StepState", "STATE", "", func(t *status.Step) string { return t.State }),
-	stepNumber(0, "JobID", "JOB_ID", func(t *status.Step) int64 { return t.JobID }),
-	stepNumber(0, "ArrayJobID", "ARRAY_JOB_ID", func(t *status.Step) int64 { return t.ArrayJobID }),
-	stepText(0, "ArrayTaskID", "ARRAY_TASK_ID", "N/A", func(t *status.Step) string { return t.ArrayTaskID }),
-	stepNumber(0, "NumCPUs", "NUM_CPUS", func(t *status.Step) int64 { return int64(t.CPUs) }),
-	stepText(0, "CPUFreq", "CPU_FREQ", "Unknown-Unknown:Unknown", func(t *status.Step) string { return t.CPUFreq }),
-	stepText(0, "Container", "CONTAINER", "(null)", func(t *status.Step) string { return t.Container }),
-	// In Slurm 22.05 the header of the resources on each node is TRES_PER_JOB, and
-	// that of all resources (the CPUs) TRES_PER_STEP, whatever the name.
-	stepText(0, "tres-per-node", "TRES_PER_JOB", "(null)", stepGRES),
-	stepText(0, "gres", "TRES_PER_JOB", "(null)", stepGRES),
-	stepText(0, "tres-per-job", "TRES_PER_STEP", "(null)", stepTRES),
-	stepText(0, "tres-per-step", "TRES_PER_STEP", "(null)", stepTRES),
-	stepAbsent("cpus-per-tres", "CPUS_PER_TRES"),
-	stepAbsent("mem-per-tres", "MEM_PER_TRES"),
-	stepAbsent("network", "NETWORK"),
-	stepAbsent("resvports", "RESERVED_PORTS"),
-	stepAbsent("tres-bind", "TRES_BIND"),
-	stepAbsent("tres-freq", "TRES_FREQ"),
-	stepAbsent("tres-per-socket", "TRES_PER_SOCKET"),
-	stepAbsent("tres-per-task", "TRES_PER_TASK"),
-	{Name: "Cluster", Header: "CLUSTER",
-		Append: func(b []byte, _ *status.Step, s *Settings) []byte { return appendOr(b, s.Cluster, "berth") }},
-}
+// StepColumns returns the columns of squeue -s. Callers must not change them.
+var StepColumns = sync.OnceValue(func() []stepColumn {
+	return []stepColumn{
+		stepNumber('A', "NumTasks", "TASKS", func(t *status.Step) int64 { return int64(t.Tasks) }),
+		stepText('b', "", "TRES_PER_JOB", "(null)", stepGRES),
+		{Letter: 'i', Name: "StepID", Header: "STEPID", Compare: compareStep,
+			Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.ID...) }},
+		stepText('j', "StepName", "NAME", "(null)", func(t *status.Step) string { return t.Name }),
+		{Letter: 'l', Untruncated: true, Name: "TimeLimit", Header: "TIME_LIMIT",
+			Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return AppendMinutes(b, t.TimeLimit) },
+			Compare: func(a, b *status.Step) int { return cmp.Compare(uint32(a.TimeLimit), uint32(b.TimeLimit)) }},
+		{Letter: 'M', Untruncated: true, Name: "TimeUsed", Header: "TIME",
+			Append: func(b []byte, t *status.Step, s *Settings) []byte { return AppendDuration(b, stepElapsed(t, s)) },
+			Value:  stepElapsed},
+		{Letter: 'N', Untruncated: true, UntruncatedHeader: true, Name: "Nodes", Header: "NODELIST",
+			Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.NodeList...) }},
+		stepText('P', "Partition", "PARTITION", "", func(t *status.Step) string { return t.Partition }),
+		{Letter: 'S', Left: true, Name: "StartTime", Header: "START_TIME",
+			Append:  func(b []byte, t *status.Step, s *Settings) []byte { return AppendInstant(b, t.Start, "N/A", s) },
+			Compare: func(a, b *status.Step) int { return cmp.Compare(a.Start, b.Start) }},
+		stepText('u', "UserName", "USER", "", func(t *status.Step) string { return t.User }),
+		stepNumber('U', "UserID", "UID", func(t *status.Step) int64 { return t.UID }),
+		stepText(0, "StepState", "STATE", "", func(t *status.Step) string { return t.State }),
+		stepNumber(0, "JobID", "JOB_ID", func(t *status.Step) int64 { return t.JobID }),
+		stepNumber(0, "ArrayJobID", "ARRAY_JOB_ID", func(t *status.Step) int64 { return t.ArrayJobID }),
+		stepText(0, "ArrayTaskID", "ARRAY_TASK_ID", "N/A", func(t *status.Step) string { return t.ArrayTaskID }),
+		stepNumber(0, "NumCPUs", "NUM_CPUS", func(t *status.Step) int64 { return int64(t.CPUs) }),
+		stepText(0, "CPUFreq", "CPU_FREQ", "Unknown-Unknown:Unknown", func(t *status.Step) string { return t.CPUFreq }),
+		stepText(0, "Container", "CONTAINER", "(null)", func(t *status.Step) string { return t.Container }),
+		// In Slurm 22.05 the header of the resources on each node is TRES_PER_JOB, and
+		// that of all resources (the CPUs) TRES_PER_STEP, whatever the name.
+		stepText(0, "tres-per-node", "TRES_PER_JOB", "(null)", stepGRES),
+		stepText(0, "gres", "TRES_PER_JOB", "(null)", stepGRES),
+		stepText(0, "tres-per-job", "TRES_PER_STEP", "(null)", stepTRES),
+		stepText(0, "tres-per-step", "TRES_PER_STEP", "(null)", stepTRES),
+		stepAbsent("cpus-per-tres", "CPUS_PER_TRES"),
+		stepAbsent("mem-per-tres", "MEM_PER_TRES"),
+		stepAbsent("network", "NETWORK"),
+		stepAbsent("resvports", "RESERVED_PORTS"),
+		stepAbsent("tres-bind", "TRES_BIND"),
+		stepAbsent("tres-freq", "TRES_FREQ"),
+		stepAbsent("tres-per-socket", "TRES_PER_SOCKET"),
+		stepAbsent("tres-per-task", "TRES_PER_TASK"),
+		{Name: "Cluster", Header: "CLUSTER",
+			Append: func(b []byte, _ *status.Step, s *Settings) []byte { return appendOr(b, s.Cluster, "berth") }},
+	}
+})
 
 func stepElapsed(t *status.Step, s *Settings) int64 {
 	if t.Start == 0 {
@@ -147,7 +150,7 @@ func SortSteps(rows []status.Step, order string, s *Settings) {
 			descending = true
 			continue
 		}
-		if c := findColumn(StepColumns, func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
+		if c := findColumn(StepColumns(), func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
 			keys = append(keys, key{c, descending})
 		}
 		descending = false

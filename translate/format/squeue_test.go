@@ -37,7 +37,7 @@ func TestColumnsAsSlurmPrintsThem(t *testing.T) {
 	s := &Settings{Now: rec.Now}
 	for i := range rec.Rows {
 		for letter, want := range rec.Letters[i] {
-			l, bad := ParseLetters(JobColumns, "%"+letter)
+			l, bad := ParseLetters(JobColumns(), "%"+letter)
 			if len(bad) > 0 {
 				t.Fatalf("no column %s", letter)
 			}
@@ -65,7 +65,7 @@ func TestDefaultListing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, _ := ParseLetters(JobColumns, tt.format)
+		l, _ := ParseLetters(JobColumns(), tt.format)
 		got := l.AppendHeader(nil)
 		// The recording was made 25 s before that of the columns.
 		for _, row := range SortJobs(rec.Rows, tt.order) {
@@ -95,7 +95,7 @@ func TestFormatErrorsStayAsText(t *testing.T) {
 		{"%5", "%5", []string{""}},
 		{"abc", "abc", nil},
 	} {
-		l, bad := ParseLetters(JobColumns, tt.format)
+		l, bad := ParseLetters(JobColumns(), tt.format)
 		if got := string(l.AppendRow(nil, row, &Settings{})); got != tt.want+"\n" || !slices.Equal(bad, tt.bad) {
 			t.Errorf("%q: %q bad %q, want %q bad %q", tt.format, got, bad, tt.want, tt.bad)
 		}
@@ -117,7 +117,7 @@ func TestNames(t *testing.T) {
 		{"JobID:-3,Name:.-1x", "JOBID NAME x", "1278 longrun x", nil},
 		{"Name:+3,JobID:999999999999", "NAMJOBID ", "lon1278 ", nil},
 	} {
-		l, bad := ParseNames(JobColumns, tt.format)
+		l, bad := ParseNames(JobColumns(), tt.format)
 		header, got := string(l.AppendHeader(nil)), string(l.AppendRow(nil, row, &Settings{}))
 		if header != tt.header+"\n" || got != tt.want+"\n" || !slices.Equal(bad, tt.bad) {
 			t.Errorf("%q: %q %q %q", tt.format, header, got, bad)
@@ -157,7 +157,7 @@ func BenchmarkDefaultListing10000(b *testing.B) {
 		rows[i] = rec.Rows[i%len(rec.Rows)]
 		rows[i].ID += int64(i)
 	}
-	l, _ := ParseLetters(JobColumns, JobDefault)
+	l, _ := ParseLetters(JobColumns(), JobDefault)
 	for b.Loop() {
 		var out []byte
 		for _, row := range SortJobs(rows, JobOrder) {

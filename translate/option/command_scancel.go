@@ -2,7 +2,7 @@ package option
 
 // Scancel is the table of scancel's options.
 var Scancel = &CommandOptions{Name: "scancel", Args: "[job_id[_array_id][.step_id]]...", Interspersed: true,
-	Options: append([]*Option{
+	Options: []*Option{
 		{Name: "account", Short: 'A', Arg: RequiredArg, Meta: "NAME", Env: "SCANCEL_ACCOUNT",
 			Help: "only jobs of this account"},
 		{Name: "batch", Short: 'b', Env: "SCANCEL_BATCH", Help: "signal the batch shell only"},
@@ -30,4 +30,4 @@ var Scancel = &CommandOptions{Name: "scancel", Args: "[job_id[_array_id][.step_i
 			Help: "name of this cluster (KUBECONFIG selects another)"},
 		{Name: "sibling", Arg: RequiredArg, Meta: "NAME", Status: Refused, Reason: noFederation,
 			Help: "a sibling job of a federation"},
-	}, verboseBy("SCANCEL_VERBOSE")...)}
+	}, More: func() []*Option { return verboseBy("SCANCEL_VERBOSE") }}

@@ -15,15 +15,17 @@ var Scrontab = &CommandOptions{Name: "scrontab", Args: "[FILE|-]", Interspersed:
 
 // Strigger is the table of strigger's options. The command refuses --set.
 var Strigger = &CommandOptions{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true,
-	Options: append([]*Option{
+	Options: []*Option{
 		{Name: "set", Help: "create a trigger (not supported)"},
 		{Name: "get", Help: "list triggers (there are none)"},
 		{Name: "clear", Help: "delete a trigger (there are none)"},
-	}, append(triggers(), []*Option{
-		{Name: "help", Help: "print this help"},
-		{Name: "usage", Help: "print a short usage message"},
-		{Name: "version", Short: 'V', Help: "print the version"},
-	}...)...)}
+	}, More: func() []*Option {
+		return append(triggers(), []*Option{
+			{Name: "help", Help: "print this help"},
+			{Name: "usage", Help: "print a short usage message"},
+			{Name: "version", Short: 'V', Help: "print the version"},
+		}...)
+	}}
 
 // triggerLetters are the short names of the options of a trigger.
 var triggerLetters = map[string]byte{

@@ -1,7 +1,7 @@
 package option
 
 // Sinfo is the table of sinfo's options.
-var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: append([]*Option{
+var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: []*Option{
 	{Name: "all", Short: 'a', Env: "SINFO_ALL", Help: "include hidden partitions"},
 	{Name: "dead", Short: 'd', Help: "only nodes that do not respond"},
 	{Name: "exact", Short: 'e', Help: "do not group nodes that differ"},
@@ -31,4 +31,4 @@ var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: append([
 	{Name: "json", Arg: OptionalArg, Meta: "PARSER", Help: "print JSON of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "yaml", Arg: OptionalArg, Meta: "PARSER", Help: "print YAML of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "future", Short: 'F', Since: "23.02", Help: "include future nodes; there are none"},
-}, common()...)}
+}, More: common}

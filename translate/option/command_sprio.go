@@ -1,7 +1,7 @@
 package option
 
 // Sprio is the table of sprio's options.
-var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: append([]*Option{
+var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: []*Option{
 	{Name: "federation", Help: "all clusters of a federation; here the same as --local"},
 	{Name: "noheader", Short: 'h', Help: "no header line"},
 	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS", Help: "only these jobs"},
@@ -18,4 +18,4 @@ var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: append([
 	{Name: "user", Short: 'u', Aliases: []string{"users"}, Arg: RequiredArg, Meta: "USERS",
 		Help: "only jobs of these users"},
 	{Name: "weights", Short: 'w', Help: "show the weights of the factors"},
-}, common()...)}
+}, More: common}

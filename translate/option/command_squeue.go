@@ -1,7 +1,7 @@
 package option
 
 // Squeue is the table of squeue's options.
-var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append([]*Option{
+var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: []*Option{
 	{Name: "account", Short: 'A', Aliases: []string{"accounts"}, Arg: RequiredArg, Meta: "ACCOUNTS",
 		Env: "SQUEUE_ACCOUNT", Help: "only jobs of these accounts"},
 	{Name: "all", Short: 'a', Env: "SQUEUE_ALL", Help: "include jobs in hidden partitions"},
@@ -49,11 +49,11 @@ var Squeue = &CommandOptions{Name: "squeue", Interspersed: true, Options: append
 	{Name: "notme", Since: "24.05", Help: "only jobs of other users"},
 	{Name: "only-job-state", Since: "24.05", Help: "read only ids and states (the answer has the other columns too)"},
 	{Name: "tui", Help: "show the live queue in the terminal (see sview)"},
-}, common()...)}
+}, More: common}
 
 // Sview is the table of sview, which is the same as squeue --tui: the options of
 // squeue and those of the terminal UI.
-var Sview = &CommandOptions{Name: "sview", Interspersed: true, Options: append([]*Option{
+var Sview = &CommandOptions{Name: "sview", Interspersed: true, Options: []*Option{
 	{Name: "read-only", Help: "refuse all changes"},
 	{Name: "plain", Help: "print lines in place of a screen, for screen readers"},
 	{Name: "ascii", Help: "draw with ASCII characters only (default if LANG is not UTF-8)"},
@@ -61,4 +61,4 @@ var Sview = &CommandOptions{Name: "sview", Interspersed: true, Options: append([
 	{Name: "theme", Arg: RequiredArg, Meta: "NAME",
 		Help: "colours: dark, light, blue-orange (for the colour-blind), mono, or a custom one"},
 	{Name: "view", Arg: RequiredArg, Meta: "NAME", Help: "page to open first: nodes, history, timeline, or \"job 12\""},
-}, Squeue.Options...)}
+}, More: func() []*Option { return Squeue.List() }}

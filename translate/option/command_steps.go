@@ -1,7 +1,7 @@
 package option
 
 // Sattach is the table of sattach's options.
-var Sattach = &CommandOptions{Name: "sattach", Args: "<jobid.stepid>", Interspersed: true, Options: append([]*Option{
+var Sattach = &CommandOptions{Name: "sattach", Args: "<jobid.stepid>", Interspersed: true, Options: []*Option{
 	{Name: "input-filter", Arg: RequiredArg, Meta: "TASK", Status: Warned,
 		Reason: "the input belongs to the srun of the step", Help: "send input to one task only"},
 	{Name: "output-filter", Arg: RequiredArg, Meta: "TASK", Help: "show the output of one task only"},
@@ -10,10 +10,10 @@ var Sattach = &CommandOptions{Name: "sattach", Args: "<jobid.stepid>", Intersper
 	{Name: "layout", Help: "print only the layout of tasks on nodes"},
 	{Name: "quiet", Short: 'Q', Help: "decrease verbosity"},
 	{Name: "pty", Status: Refused, Reason: "the terminal of a step belongs to its srun", Help: "use a terminal"},
-}, commonShort('h', 'u')...)}
+}, More: func() []*Option { return commonShort('h', 'u') }}
 
 // Sbcast is the table of sbcast's options.
-var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Options: append([]*Option{
+var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Options: []*Option{
 	{Name: "compress", Short: 'C', Arg: OptionalArg, Meta: "LIBRARY", Env: "SBCAST_COMPRESS",
 		Help: "compress the file for transfer"},
 	{Name: "exclude", Arg: RequiredArg, Meta: "PATHS", Env: "SBCAST_EXCLUDE",
@@ -29,12 +29,12 @@ var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: 
 		Reason: "the block size is fixed", Help: "block size of the transfer"},
 	{Name: "timeout", Short: 't', Arg: RequiredArg, Meta: "SECONDS", Env: "SBCAST_TIMEOUT", Status: Warned,
 		Reason: "unresponsive nodes are detected without it", Help: "timeout of messages"},
-}, common()...)}
+}, More: common}
 
 // Sstat is the table of sstat's options.
 var Sstat = &CommandOptions{Name: "sstat", Terse: true,
 	Opening: "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:",
-	Colon:   ":", Options: append([]*Option{
+	Colon:   ":", Options: []*Option{
 		{Name: "allsteps", Short: 'a', Help: "show all steps of a job, and its batch script"},
 		{Name: "helpformat", Short: 'e', Help: "list the fields"},
 		{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "jobs or steps (12, 12.0, 12.batch)"},
@@ -45,4 +45,4 @@ var Sstat = &CommandOptions{Name: "sstat", Terse: true,
 		{Name: "parsable", Short: 'p', Help: "end each field with |"},
 		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
 		{Name: "pidformat", Short: 'i', Help: "show the processes of each step on each node"},
-	}, commonShort('h', 0)...)}
+	}, More: func() []*Option { return commonShort('h', 0) }}

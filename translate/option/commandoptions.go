@@ -17,6 +17,9 @@ type CommandOptions struct {
 	Name    string // of the command
 	Args    string // the operands, in the help text
 	Options []*Option
+	// More returns further options, which are behind Options in the help text. It makes the
+	// tables constants, so that a program that has all of them computes none as it starts.
+	More func() []*Option
 	// Interspersed: options may follow operands, as getopt_long permutes them.
 	// Otherwise they end at the first operand.
 	Interspersed bool
@@ -29,6 +32,14 @@ type CommandOptions struct {
 	Joint, Colon string
 
 	checks Checks
+}
+
+// List returns all options in the order of the help text. Callers must not change them.
+func (c *CommandOptions) List() []*Option {
+	if c.More == nil {
+		return c.Options
+	}
+	return slices.Concat(c.Options, c.More())
 }
 
 // Checks parse the values of options, by long name, or of variables, by theirs, and return an
@@ -166,7 +177,8 @@ func (c *CommandOptions) ParseAndReport(args []string, lookup func(string) (stri
 func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {
 	v := &Values{values: map[string][]string{}, last: map[string]string{}}
 	var wrong error
-	for _, o := range c.Options {
+	list := c.List()
+	for _, o := range list {
 		if o.Env == "" {
 			continue
 		}
@@ -177,7 +189,7 @@ func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)
 			}
 		}
 	}
-	g := grammar{options: c.Options, interspersed: c.Interspersed}
+	g := grammar{options: list, interspersed: c.Interspersed}
 	occurrences, operands, err := g.parse(args)
 	for _, o := range occurrences {
 		v.add(o.option.Name, o.value)
@@ -217,7 +229,7 @@ func (c *CommandOptions) check(occurrences []occurrence) error {
 
 // Refused returns an error for the first given option that Berth refuses, or nil.
 func (c *CommandOptions) Refused(v *Values) error {
-	for _, o := range c.Options {
+	for _, o := range c.List() {
 		if o.Status == Refused && v.Has(o.Name) {
 			name := "--" + o.Name
 			if o.LetterOnly {
@@ -232,7 +244,7 @@ func (c *CommandOptions) Refused(v *Values) error {
 // Warnings returns one line for each given option that has no effect.
 func (c *CommandOptions) Warnings(v *Values) []string {
 	var list []string
-	for _, o := range c.Options {
+	for _, o := range c.List() {
 		if o.Status == Warned && v.Has(o.Name) {
 			list = append(list, "--"+o.Name+" has no effect: "+o.Reason)
 		}

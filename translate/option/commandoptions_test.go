@@ -27,7 +27,7 @@ func TestCommandsReportOptionsWithoutEffect(t *testing.T) {
 			}
 			source.Write(text)
 		}
-		for _, o := range s.Options {
+		for _, o := range s.List() {
 			call := map[option.Status]string{option.Refused: ".Refused(v)", option.Warned: ".Warnings(v)"}[o.Status]
 			if !strings.Contains(source.String(), call) && !strings.Contains(source.String(), ".ParseAndReport(") {
 				t.Errorf("%s --%s is %v, and cli/%s never calls %s", s.Name, o.Name, o.Status, directory, call)

@@ -22,7 +22,7 @@ to the environment of the job.
 		fmt.Fprintf(&b, "\n## %s\n\n", groupTitles[g])
 		b.WriteString("| option | sbatch | srun | salloc | purpose | variables in the job (SLURM_) | limitation |\n")
 		b.WriteString("|---|---|---|---|---|---|---|\n")
-		for _, o := range table {
+		for _, o := range table() {
 			if o.Group == g {
 				b.WriteString(o.compatibilityRow())
 			}
@@ -53,14 +53,8 @@ func (o *Option) compatibilityRow() string {
 			reasons = append(reasons, reason)
 		}
 	}
-	return row + " | " + cell(
-		o.Help,
-	) + " | " + strings.Join(
-		o.Sets,
-		", ",
-	) + " | " + cell(
-		strings.Join(reasons, "; "),
-	) + " |\n"
+	cells := []string{row, cell(o.Help), strings.Join(o.Sets(), ", "), cell(strings.Join(reasons, "; "))}
+	return strings.Join(cells, " | ") + " |\n"
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

@@ -56,7 +56,7 @@ func sectionOf(o *Option) section {
 // of their letters, or of their names if they have none.
 func Help(c Command) string {
 	var in [sectionCount][]*Option
-	for _, o := range table {
+	for _, o := range table() {
 		if o.In&c != 0 {
 			in[sectionOf(o)] = append(in[sectionOf(o)], o)
 		}
@@ -135,7 +135,7 @@ func Usage(c Command) string {
 	b.WriteString("Usage: " + c.String())
 	width := b.Len()
 	indent := strings.Repeat(" ", width)
-	for _, o := range table {
+	for _, o := range table() {
 		status, _ := o.For(c)
 		if o.In&c == 0 || status == Refused {
 			continue

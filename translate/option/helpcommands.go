@@ -11,7 +11,7 @@ func (c *CommandOptions) Help() string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(c.Opening, strings.TrimSpace("Usage: "+c.Name+" [OPTIONS] "+c.Args)) + "\n")
 	var last []*Option // --help and --usage, which have a section of their own
-	for _, o := range c.Options {
+	for _, o := range c.List() {
 		if c.Opening == "" && (o.Name == "help" || o.Name == "usage") {
 			last = append(last, o)
 			continue
@@ -90,7 +90,7 @@ func (o *Option) help() string {
 // Usage returns the text of --usage: every option in one paragraph.
 func (c *CommandOptions) Usage() string {
 	var words []string
-	for _, o := range c.Options {
+	for _, o := range c.List() {
 		if o.Status == Refused {
 			continue
 		}

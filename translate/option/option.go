@@ -7,6 +7,8 @@
 // is pure.
 package option
 
+import "sync"
+
 // Command is a set of commands.
 type Command uint8
 
@@ -109,10 +111,6 @@ type Option struct {
 	Env     string
 	EnvFull map[Command][]string
 
-	// Sets are the variables that the option sets in the job's environment,
-	// without the prefix SLURM_ (variables.go).
-	Sets []string
-
 	// Since is the release of Slurm that added the option, or "pyxis" for options
 	// of that plugin; empty: 22.05 has it.
 	Since string
@@ -126,9 +124,6 @@ type Option struct {
 
 	Group Group
 	Help  string // one line
-
-	// Test names the test that checks the option's effect (tests.go).
-	Test string
 
 	set setter
 }
@@ -165,12 +160,12 @@ func (o *Option) EnvNames(c Command) []string {
 
 // Table returns every option of sbatch, srun and salloc, in the order of the help
 // text. Callers must not change it.
-func Table() []*Option { return table }
+func Table() []*Option { return table() }
 
 // Lookup returns the option of command c with the given long name or alias, or nil
 // if c has none.
 func Lookup(c Command, name string) *Option {
-	for _, o := range byName[name] {
+	for _, o := range byName()[name] {
 		if o.In&c != 0 {
 			return o
 		}
@@ -178,10 +173,11 @@ func Lookup(c Command, name string) *Option {
 	return nil
 }
 
+// The tables are made when they are first used: most programs use none of these.
 var (
-	table    = buildTable()
-	byName   = indexByName(table)
-	grammars = map[Command]*grammar{Sbatch: grammarOf(Sbatch), Srun: grammarOf(Srun), Salloc: grammarOf(Salloc)}
+	table    = sync.OnceValue(buildTable)
+	byName   = sync.OnceValue(func() map[string][]*Option { return indexByName(table()) })
+	grammars = map[Command]func() *grammar{Sbatch: grammarOf(Sbatch), Srun: grammarOf(Srun), Salloc: grammarOf(Salloc)}
 )
 
 func buildTable() []*Option {
@@ -192,24 +188,20 @@ func buildTable() []*Option {
 	} {
 		t = append(t, rows...)
 	}
-	for _, o := range t {
-		o.Test = testOf(o)
-		if o.In&Sbatch != 0 {
-			o.Sets = jobVariables[o.Name]
-		}
-	}
 	return t
 }
 
-// grammarOf returns the grammar of the command line of c.
-func grammarOf(c Command) *grammar {
-	g := &grammar{sorted: true}
-	for _, o := range table {
-		if o.In&c != 0 {
-			g.options = append(g.options, o)
+// grammarOf returns a function that returns the grammar of the command line of c.
+func grammarOf(c Command) func() *grammar {
+	return sync.OnceValue(func() *grammar {
+		g := &grammar{sorted: true}
+		for _, o := range table() {
+			if o.In&c != 0 {
+				g.options = append(g.options, o)
+			}
 		}
-	}
-	return g
+		return g
+	})
 }
 
 // indexByName returns the rows of each name. A name may have several rows: -W,

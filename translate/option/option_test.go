@@ -47,7 +47,7 @@ func TestHelpNamesOptions(t *testing.T) {
 		}
 	}
 	for _, c := range allCommandOptions() {
-		for _, o := range c.Options {
+		for _, o := range c.List() {
 			known[o.Name] = true
 		}
 	}

@@ -42,7 +42,7 @@ func ParseAs(uid int, c Command, args, env []string) (*Parsed, error) {
 // p.Args. As in Slurm, it stops at the first option that is wrong or that only
 // prints a text, and ignores what follows.
 func (p *Parsed) CommandLine(args []string) error {
-	occurrences, operands, syntaxErr := grammars[p.Command].parse(args)
+	occurrences, operands, syntaxErr := grammars[p.Command]().parse(args)
 	p.Args = operands
 	before := len(p.Warnings)
 	defer func() {
@@ -69,7 +69,7 @@ func (p *Parsed) repeatPowerErrors(since int) {
 // returns those that are not options. As in Slurm, the lines are one list of arguments:
 // an option at the end of a line takes its argument from the next one.
 func (p *Parsed) Directives(words []string) (operands []string, err error) {
-	occurrences, operands, syntaxErr := grammars[p.Command].parse(words)
+	occurrences, operands, syntaxErr := grammars[p.Command]().parse(words)
 	if err := p.applyAll(occurrences, FromScript); err != nil || p.Client.OnlyPrints() {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (p *Parsed) Environment(env []string) error {
 		p.jobNodes = vars["SLURM_JOB_NODELIST"]
 	}
 	p.switchesWait = switchesWait(vars[p.Command.envPrefix()+"WAIT4SWITCH"])
-	for _, o := range table {
+	for _, o := range table() {
 		if o.In&p.Command == 0 {
 			continue
 		}
@@ -250,7 +250,7 @@ func instantError(name, text string, err error) error {
 // Scan returns the names of the options on a command line, and the operands. It
 // fails on errors of syntax and does not check values.
 func Scan(c Command, args []string) (names, operands []string, err error) {
-	occurrences, operands, err := grammars[c].parse(args)
+	occurrences, operands, err := grammars[c]().parse(args)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -125,7 +126,7 @@ func setKillCommand(p *Parsed, v string, hasValue bool) error {
 func setAcctgFreq(p *Parsed, v string, _ bool) error {
 	var wrong []string
 	for part := range strings.SplitSeq(v, ",") {
-		if part != "" && !interval.MatchString(part) {
+		if part != "" && !interval().MatchString(part) {
 			wrong = append(wrong, "Invalid --acctg-freq specification: "+part)
 		}
 	}
@@ -138,7 +139,9 @@ func setAcctgFreq(p *Parsed, v string, _ bool) error {
 
 // interval matches one interval of --acctg-freq. Slurm ignores what follows the
 // digits, and accepts all negative numbers except -1.
-var interval = regexp.MustCompile(`^(?i:.*(?:task|energy|network|filesystem)=)?(?:\+?\d|-(?:0|1\d|[2-9]))`)
+var interval = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i:.*(?:task|energy|network|filesystem)=)?(?:\+?\d|-(?:0|1\d|[2-9]))`)
+})
 
 // profiles are the types of profiles, in the order in which they are shown.
 var profiles = []string{"Energy", "Lustre", "Network", "Task"}

@@ -45,7 +45,7 @@ func allCommandOptions() []*CommandOptions {
 func Of(name string) (list []*Option, interspersed bool) {
 	if c, ok := commandByName(name); ok {
 		for g := range groupCount {
-			for _, o := range table {
+			for _, o := range Table() {
 				if o.Group == g && o.In&c != 0 {
 					list = append(list, o)
 				}
@@ -55,7 +55,7 @@ func Of(name string) (list []*Option, interspersed bool) {
 	}
 	for _, s := range allCommandOptions() {
 		if s.Name == name {
-			return s.Options, s.Interspersed
+			return s.List(), s.Interspersed
 		}
 	}
 	return nil, false

@@ -85,8 +85,8 @@ var tests = map[string]string{
 	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
 }
 
-// testOf returns the test of o.
-func testOf(o *Option) string {
+// TestName returns the test that checks the effect of o.
+func (o *Option) TestName() string {
 	if t, own := tests[o.In.String()+" --"+o.Name]; own {
 		return t
 	}

@@ -22,7 +22,7 @@ func TestEverySupportedOptionHasATest(t *testing.T) {
 		}
 		switch {
 		case !supported:
-		case o.Test == "":
+		case o.TestName() == "":
 			t.Errorf("--%s has status supported, but names no test of its effect", o.Name)
 		default:
 			exists(t, o)
@@ -55,18 +55,18 @@ func exists(t *testing.T, o *option.Option) {
 		text += `|[\s"]-` + string(o.Short)
 	}
 	mention := regexp.MustCompile(text)
-	if strings.HasSuffix(o.Test, ".txtar") {
-		text, err := os.ReadFile(filepath.Join(top, o.Test))
+	if strings.HasSuffix(o.TestName(), ".txtar") {
+		text, err := os.ReadFile(filepath.Join(top, o.TestName()))
 		if err != nil {
 			t.Errorf("--%s: %v", o.Name, err)
 			return
 		}
 		if !mention.Match(text) {
-			t.Errorf("--%s: %s does not use it", o.Name, o.Test)
+			t.Errorf("--%s: %s does not use it", o.Name, o.TestName())
 		}
 		return
 	}
-	directory, name, _ := strings.Cut(o.Test, ".")
+	directory, name, _ := strings.Cut(o.TestName(), ".")
 	files, _ := filepath.Glob(filepath.Join(top, directory, "*_test.go"))
 	mentioned, there := false, false
 	for _, f := range files {
@@ -78,9 +78,9 @@ func exists(t *testing.T, o *option.Option) {
 		mentioned = mentioned || mention.Match(text)
 	}
 	if !there {
-		t.Errorf("--%s: test %s does not exist", o.Name, o.Test)
+		t.Errorf("--%s: test %s does not exist", o.Name, o.TestName())
 	}
 	if !mentioned {
-		t.Errorf("--%s: the tests of the package of %s do not use it", o.Name, o.Test)
+		t.Errorf("--%s: the tests of the package of %s do not use it", o.Name, o.TestName())
 	}
 }

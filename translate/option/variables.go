@@ -40,3 +40,12 @@ var jobVariables = map[string][]string{
 	"profile":           {"PROFILE"},
 	"export":            {"EXPORT_ENV"},
 }
+
+// Sets returns the variables that the option sets in the environment of a batch job, without
+// the prefix SLURM_.
+func (o *Option) Sets() []string {
+	if o.In&Sbatch == 0 {
+		return nil
+	}
+	return jobVariables[o.Name]
+}

@@ -5,10 +5,13 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // reference matches an image reference with registry and tag or digest.
-var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$|^[A-Za-z0-9]$`)
+var reference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$|^[A-Za-z0-9]$`)
+})
 
 // Image returns the Kubernetes image reference for a value of pyxis's
 // --container-image: [USER@][REGISTRY#]NAME[:TAG] with an optional docker://. Files
@@ -26,7 +29,7 @@ func Image(s string) (string, error) {
 		return "", fmt.Errorf("credentials come from the cluster, not from %q", s)
 	}
 	ref = strings.Replace(ref, "#", "/", 1)
-	if !reference.MatchString(ref) || strings.Contains(ref, "//") {
+	if !reference().MatchString(ref) || strings.Contains(ref, "//") {
 		return "", fmt.Errorf("invalid image %q", s)
 	}
 	return ref, nil

@@ -115,9 +115,9 @@ func TestMergeEqualsSort(t *testing.T) {
 	s.Apply(&status.JobEvent{Type: status.EventSync, Revision: "x", Items: list})
 	var keys []data.SortKey
 	for _, letter := range []byte("Ptp") {
-		for i := range format.JobColumns {
-			if format.JobColumns[i].Letter == letter {
-				keys = append(keys, data.SortKey{Column: &format.JobColumns[i], Descending: letter == 'p'})
+		for i := range format.JobColumns() {
+			if format.JobColumns()[i].Letter == letter {
+				keys = append(keys, data.SortKey{Column: &format.JobColumns()[i], Descending: letter == 'p'})
 			}
 		}
 	}
@@ -153,8 +153,8 @@ func TestRankedSortEqualsCompare(t *testing.T) {
 	}
 	s.Apply(&status.JobEvent{Type: status.EventSync, Revision: "x", Items: list})
 	columns := map[byte]*format.Column[status.Job]{}
-	for i := range format.JobColumns {
-		columns[format.JobColumns[i].Letter] = &format.JobColumns[i]
+	for i := range format.JobColumns() {
+		columns[format.JobColumns()[i].Letter] = &format.JobColumns()[i]
 	}
 	for _, letters := range []string{"Ptp", "utP", "tuj", "PjtuP", "lt", "i", "r", ""} {
 		for _, descending := range []bool{false, true} {

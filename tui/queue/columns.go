@@ -74,13 +74,13 @@ var gpuColumn = format.Column[status.Job]{
 func findColumn(name string) *column {
 	c := &gpuColumn
 	if !strings.EqualFold(name, c.Name) {
-		i := slices.IndexFunc(format.JobColumns, func(c format.Column[status.Job]) bool {
+		i := slices.IndexFunc(format.JobColumns(), func(c format.Column[status.Job]) bool {
 			return c.Name != "" && strings.EqualFold(c.Name, name) || len(name) == 1 && c.Letter == name[0]
 		})
 		if i < 0 {
 			return nil
 		}
-		c = &format.JobColumns[i]
+		c = &format.JobColumns()[i]
 	}
 	l, ok := columnLayouts[c.Name]
 	if !ok {
@@ -92,8 +92,8 @@ func findColumn(name string) *column {
 // Known returns the names of all columns that can be shown.
 func Known() []string {
 	names := []string{gpuColumn.Name}
-	for i := range format.JobColumns {
-		if c := &format.JobColumns[i]; c.Name != "" && c.Header != "" {
+	for i := range format.JobColumns() {
+		if c := &format.JobColumns()[i]; c.Name != "" && c.Header != "" {
 			names = append(names, c.Name)
 		}
 	}

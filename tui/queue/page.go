@@ -306,7 +306,7 @@ func (p *Page) SetColumns(names []string) (tea.Cmd, error) {
 
 // SetFormat shows the columns of a squeue -o.
 func (p *Page) SetFormat(text string) (tea.Cmd, error) {
-	l, bad := format.ParseLetters(format.JobColumns, text)
+	l, bad := format.ParseLetters(format.JobColumns(), text)
 	if len(bad) > 0 || len(NamesOf(l)) == 0 {
 		return nil, fmt.Errorf("invalid job format specification: %s", printable.Escape(text))
 	}

@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"bytes"
@@ -67,11 +67,10 @@ func clustersOf(command string, args []string, p *stdio.Process) option.Clusters
 	return r
 }
 
-// runOnClusters runs the command for other clusters than the present one. ok is false if the
+// onClusters runs the command for other clusters than the present one. ok is false if the
 // command is for the present one, or cannot be used for others.
-func runOnClusters(
-	ctx context.Context, name string, args []string, p *stdio.Process, d Deps,
-) (ok bool, err error) {
+func (c *command) onClusters(ctx context.Context, p *stdio.Process) (ok bool, err error) {
+	name, args := c.name, c.args
 	if !onEach[name] && !onOne[name] && !submits[name] {
 		return false, nil
 	}
@@ -97,18 +96,18 @@ func runOnClusters(
 	case onOne[name] && len(sites) > 1:
 		return true, slurmerr.Newf(slurmerr.Fatal, "Only one cluster can be used at a time with %s", name)
 	case submits[name] && len(sites) > 1:
-		s, err := earliest(ctx, name, args, len(r.Operands) == 0, p, d, sites)
+		s, err := c.earliest(ctx, len(r.Operands) == 0, p, sites)
 		if err != nil {
 			return true, err
 		}
-		return true, registry[name](s.in.WithEnv(s.variables), d).Run(ctx, args)
+		return true, c.create(s.in.WithEnv(s.variables)).Run(ctx, args)
 	case len(sites) == 1:
 		if sites[0].err != nil {
 			return true, sites[0].err
 		}
-		return true, registry[name](p.WithEnv(sites[0].variables), d).Run(ctx, args)
+		return true, c.create(p.WithEnv(sites[0].variables)).Run(ctx, args)
 	}
-	return true, runOnEach(ctx, name, args, p, d, sites)
+	return true, c.onEach(ctx, p, sites)
 }
 
 // known returns the sites without those whose names no cluster has, and reports these; it
@@ -134,26 +133,24 @@ func known(name string, p *stdio.Process, sites []site) ([]site, error) {
 	return out, nil
 }
 
-// runOnEach runs the command on one cluster after the other. It reports the clusters that
+// onEach runs the command on one cluster after the other. It reports the clusters that
 // cannot be used, and returns the first error.
-func runOnEach(
-	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, sites []site,
-) (err error) {
+func (c *command) onEach(ctx context.Context, p *stdio.Process, sites []site) (err error) {
 	first := true
 	for _, s := range sites {
 		failure := s.err
 		if failure == nil {
-			more, q := args, p.WithEnv(s.variables)
-			if !first && name == "sacct" {
-				more = append([]string{"--noheader"}, args...)
+			more, q := c.args, p.WithEnv(s.variables)
+			if !first && c.name == "sacct" {
+				more = append([]string{"--noheader"}, c.args...)
 			} else if !first {
 				q.Out = &separated{p.Out, false}
 			}
 			first = false
-			failure = registry[name](q, d).Run(ctx, more)
+			failure = c.create(q).Run(ctx, more)
 		}
 		if failure != nil {
-			slurmerr.Print(p.Err, name, failure)
+			slurmerr.Print(p.Err, c.name, failure)
 			if err == nil {
 				err = &slurmerr.Error{Code: slurmerr.ExitCode(failure)}
 			}
@@ -260,11 +257,11 @@ const plannedStart = "2006-01-02T15:04:05"
 
 // earliest asks the planner of each cluster when the job would start there. Of clusters with
 // the same answer the first one is taken. fromInput: sbatch reads the script from its input.
-func earliest(
-	ctx context.Context, name string, args []string, fromInput bool, p *stdio.Process, d Deps, sites []site,
+func (c *command) earliest(
+	ctx context.Context, fromInput bool, p *stdio.Process, sites []site,
 ) (best *chosen, err error) {
 	var script []byte
-	if name == "sbatch" && fromInput && p.In != nil {
+	if c.name == "sbatch" && fromInput && p.In != nil {
 		if script, err = io.ReadAll(p.In); err != nil {
 			return nil, err
 		}
@@ -273,7 +270,7 @@ func earliest(
 		failure := s.err
 		if failure == nil {
 			var at time.Time
-			if at, failure = startOn(ctx, name, args, p, d, s, script); failure == nil {
+			if at, failure = c.startOn(ctx, p, s, script); failure == nil {
 				if best == nil || at.Before(best.at) {
 					best = &chosen{s, nil, at}
 				}
@@ -289,7 +286,7 @@ func earliest(
 	}
 	for _, s := range sites {
 		if s.err != nil {
-			slurmerr.Print(p.Err, name, s.err)
+			slurmerr.Print(p.Err, c.name, s.err)
 		}
 	}
 	q := *p
@@ -301,8 +298,8 @@ func earliest(
 }
 
 // startOn returns when the job would start on the cluster.
-func startOn(
-	ctx context.Context, name string, args []string, p *stdio.Process, d Deps, s site, script []byte,
+func (c *command) startOn(
+	ctx context.Context, p *stdio.Process, s site, script []byte,
 ) (at time.Time, err error) {
 	var answer bytes.Buffer
 	q := p.WithEnv(s.variables)
@@ -310,7 +307,7 @@ func startOn(
 	if script != nil {
 		q.In = bytes.NewReader(script)
 	}
-	if err := registry[name](q, d).Run(ctx, append([]string{"--test-only"}, args...)); err != nil {
+	if err := c.create(q).Run(ctx, append([]string{"--test-only"}, c.args...)); err != nil {
 		return at, err
 	}
 	_, rest, _ := strings.Cut(answer.String(), " to start at ")
