@@ -7,7 +7,7 @@ KV      := k8s.io/component-base/version
 LDFLAGS := -s -w -X github.com/berth-hpc/berth/internal/build.Version=$(VERSION)
 # Clients parse the API server's version, so the linker has to know it.
 K8SFLAGS := $(LDFLAGS) -X $(KV).gitVersion=$(K8S) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36
-LIGHT   := sbatch srun squeue scancel berth berth-tui berth-translate agent loginnode
+LIGHT   := sbatch srun squeue scancel berth berth-tui berth-tools agent loginnode
 HEAVY   := scheduler berth-local
 # Slurm's other names are links to the multi-call binary.
 LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag slurmrestd sprio sreport sshare seff scrontab strigger sbcast sstat sview
@@ -173,7 +173,7 @@ images: ## the images of what snapshot has built, for each platform, into dist/i
 
 cross: ## the light programs for every platform of a release, which compiles them and keeps none
 	@for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do echo "$$p: the commands"; \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/berth ./cmd/berth-translate ./cmd/berth-tui || exit 1; done
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/berth ./cmd/berth-tools ./cmd/berth-tui || exit 1; done
 	@for a in amd64 arm64; do echo "linux/$$a: agent and login node"; \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(GO) build -o /dev/null ./cmd/agent ./cmd/loginnode || exit 1; done
 

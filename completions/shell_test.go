@@ -155,12 +155,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// berth is the directory of the program.
+// berth is the directory of the programs.
 func berth(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(built, "berth")
 	if _, err := os.Stat(path); err != nil {
-		if out, err := exec.Command("go", "build", "-o", path, "../cmd/berth").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-o", built, "../cmd/berth", "../cmd/berth-tools")
+		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("go build: %v\n%s", err, out)
 		}
 	}
@@ -426,6 +427,8 @@ func TestFish(t *testing.T) {
 		"srun -n 2 squeue -p g":      {"gpu\tup, 0 nodes"},
 		"squeue --no-such-option=":   {""},
 		"berth squeue --partition=d": {"--partition=debug\tup, 2 nodes, default"},
+		"berth trans":                {"translate\tPrint the Kubernetes objects of a batch script"},
+		"berth import --dum":         {"--dump\toutput of sacctmgr dump"}, // of berth-tools
 	} {
 		got := tab(typed)
 		for i := range got {

@@ -1,21 +1,13 @@
 // Package translate implements berth translate, which prints the Kubernetes objects for a
-// batch script. It runs berth-translate, a separate program that links the types of
-// Kubernetes. Without them berth, which every job has, stays small and fast.
+// batch script.
 package translate
 
 import (
-	"errors"
-	"os/exec"
-
 	"github.com/spf13/cobra"
 
-	"github.com/berth-hpc/berth/internal/sibling"
-	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/cli/translate/objects"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
-
-// program is the file name of berth-translate.
-const program = "berth-translate"
 
 // Commands returns the subcommands of berth in this package.
 func Commands(p *stdio.Process) []*cobra.Command {
@@ -31,28 +23,7 @@ cluster.`,
 			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
 				return c.Help()
 			}
-			return run(p, args)
+			return objects.Run(p, args)
 		},
 	}}
-}
-
-// run runs berth-translate and returns its exit code; it has printed its own error.
-func run(p *stdio.Process, args []string) error {
-	path, err := sibling.Path(program)
-	if err != nil {
-		return slurmerr.Wrap(slurmerr.Internal, err, "")
-	}
-	cmd := exec.Command(path, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.In, p.Out, p.Err
-	cmd.Env = p.Environ()
-	err = cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &exit):
-		return &slurmerr.Error{Code: exit.ExitCode()}
-	}
-	return slurmerr.Wrap(slurmerr.Internal, err, "cannot run "+program+": "+err.Error()).
-		Hint("it should be at %s; `make build` builds it", path)
 }

@@ -8,19 +8,16 @@ import (
 	"github.com/berth-hpc/berth/cli"
 	"github.com/berth-hpc/berth/cli/doctor"
 	"github.com/berth-hpc/berth/cli/events"
-	"github.com/berth-hpc/berth/cli/export"
-	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/run"
-	"github.com/berth-hpc/berth/cli/sim"
 	"github.com/berth-hpc/berth/cli/slurmrestd"
-	"github.com/berth-hpc/berth/cli/translate"
+	"github.com/berth-hpc/berth/cli/tools"
 	"github.com/berth-hpc/berth/cli/up"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
 func main() {
 	deps := cli.Deps{Slurmrestd: func(p *stdio.Process) run.Runner { return slurmrestd.New(p) }}
-	os.Exit(root.Main(os.Args, stdio.System(), deps, up.Commands, translate.Commands, sim.Commands,
-		importer.Commands, doctor.Commands, events.Commands, export.Commands))
+	os.Exit(root.Main(os.Args, stdio.System(), deps,
+		up.Commands, doctor.Commands, events.Commands, tools.Commands))
 }

@@ -22,7 +22,7 @@ import (
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"agent", "berth", "berth-translate", "berth-tui", "loginnode", "scheduler"} {
+	for _, name := range []string{"agent", "berth", "berth-tools", "berth-tui", "loginnode", "scheduler"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("I am "+name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (p Parts) Login() Spec {
 }
 
 // commands are the programs that people call.
-var commands = []string{"berth", "berth-translate", "berth-tui"}
+var commands = []string{"berth", "berth-tools", "berth-tui"}
 
 func (p Parts) commands(dir string, programs ...string) []File {
 	var files []File

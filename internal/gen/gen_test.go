@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/berth-hpc/berth/cli"
@@ -18,6 +19,7 @@ import (
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
+	"github.com/berth-hpc/berth/cli/tools"
 	"github.com/berth-hpc/berth/cli/translate"
 	"github.com/berth-hpc/berth/cli/up"
 	"github.com/berth-hpc/berth/internal/gen"
@@ -105,6 +107,23 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	for _, name := range append(cli.Names(), "berth", "berth-up", "berth-down", "berth-translate", "berth-completion") {
 		if text := f["docs/man/"+name+".1"]; len(text) < 300 {
 			t.Errorf("%s has no page, or only a short one: %q", name, text)
+		}
+	}
+}
+
+// TestToolsAreNamedAsTheyNameThemselves checks that berth says of the subcommands which
+// berth-tools runs what their own manual pages say.
+func TestToolsAreNamedAsTheyNameThemselves(t *testing.T) {
+	p := stdio.System()
+	var own []*cobra.Command
+	for _, commands := range []func(*stdio.Process) []*cobra.Command{
+		export.Commands, importer.Commands, sim.Commands, translate.Commands,
+	} {
+		own = append(own, commands(p)...)
+	}
+	for i, c := range tools.Commands(p) {
+		if i >= len(own) || c.Use != own[i].Use || c.Short != own[i].Short {
+			t.Errorf("%q, %q", c.Use, c.Short)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestGoreleaserAcceptsTheFile(t *testing.T) {
 		{"checksum:", "checksums:", "field checksums not found"},
 		{"version: 2", "version: 1", "version"},
 		{"artifacts: checksum", "artifacts: sums", `.signs[0].artifacts is "sums"`},
-		{"    ids: [berth, berth-translate, berth-tui]\n    name_template", "    builds: [berth, berth-translate, berth-tui]\n    name_template", ".archives[0].builds is deprecated"},
+		{"    ids: [berth, berth-tools, berth-tui]\n    name_template", "    builds: [berth, berth-tools, berth-tui]\n    name_template", ".archives[0].builds is deprecated"},
 	} {
 		file := filepath.Join(t.TempDir(), "goreleaser.yaml")
 		text := strings.Replace(string(data), c.old, c.mistake, 1)

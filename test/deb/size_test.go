@@ -15,7 +15,7 @@ func TestSizes(t *testing.T) {
 		programs []string
 		most     int64
 	}{
-		{"commands", []string{"berth", "berth-translate", "berth-tui"}, 45 * mb},
+		{"commands", []string{"berth", "berth-tools", "berth-tui"}, 45 * mb},
 		{"scheduler", []string{"scheduler"}, 90 * mb},
 		{"agent", []string{"agent"}, 10 * mb},
 	} {

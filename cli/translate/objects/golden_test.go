@@ -58,8 +58,8 @@ func whole(t *testing.T, script []byte) []byte {
 	p := process(&out, &messages)
 	p.In = bytes.NewReader(script)
 	p.Hostname = func() (string, error) { return "login", nil }
-	if code := Main(nil, p); code != 0 {
-		t.Fatal(messages.String())
+	if err := Run(p, nil); err != nil {
+		t.Fatal(err)
 	}
 	p.In = bytes.NewReader(script)
 	in, err := input(p, nil)

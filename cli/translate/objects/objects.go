@@ -1,6 +1,5 @@
-// Package objects implements berth-translate: it prints the PodGroup and the JobSet for a
-// batch script. It needs no cluster: user, partition and nodes are examples, with the
-// defaults of a new cluster.
+// Package objects prints the PodGroup and the JobSet for a batch script. It needs no cluster:
+// user, partition and nodes are examples, with the defaults of a new cluster.
 package objects
 
 import (
@@ -17,13 +16,6 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube"
 )
-
-// Main runs the program and returns the exit code.
-func Main(args []string, p *stdio.Process) int {
-	err := Run(p, args)
-	slurmerr.Print(p.Err, "berth", err)
-	return slurmerr.ExitCode(err)
-}
 
 // Run prints the objects of one call of sbatch.
 func Run(p *stdio.Process, args []string) error {

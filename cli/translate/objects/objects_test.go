@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
@@ -32,8 +33,8 @@ func process(out, err *strings.Builder) *stdio.Process {
 
 func TestRing(t *testing.T) {
 	var out, messages strings.Builder
-	if code := Main(nil, process(&out, &messages)); code != 0 {
-		t.Fatal(messages.String())
+	if err := Run(process(&out, &messages), nil); err != nil {
+		t.Fatal(err)
 	}
 	group, set, _ := strings.Cut(out.String(), "---\n")
 	var fields struct {
@@ -74,8 +75,8 @@ func TestRing(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	var out, messages strings.Builder
-	if code := Main([]string{"missing.sh"}, process(&out, &messages)); code != 1 ||
-		messages.String() != "berth: error: Unable to open file missing.sh\n" {
-		t.Errorf("%d %s", code, messages.String())
+	err := Run(process(&out, &messages), []string{"missing.sh"})
+	if slurmerr.ExitCode(err) != 1 || err.Error() != "Unable to open file missing.sh" {
+		t.Errorf("%v", err)
 	}
 }

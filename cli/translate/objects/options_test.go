@@ -97,8 +97,8 @@ func printed(t *testing.T, args ...string) string {
 	var out, messages strings.Builder
 	p := process(&out, &messages)
 	p.In = strings.NewReader("#!/bin/sh\ntrue\n")
-	if code := Main(args, p); code != 0 {
-		t.Fatalf("%v: %s", args, messages.String())
+	if err := Run(p, args); err != nil {
+		t.Fatalf("%v: %v", args, err)
 	}
 	return out.String()
 }
@@ -109,8 +109,8 @@ func TestWrongContainers(t *testing.T) {
 		var out, messages strings.Builder
 		p := process(&out, &messages)
 		p.In = strings.NewReader("#!/bin/sh\ntrue\n")
-		if code := Main(args, p); code == 0 || !strings.Contains(messages.String(), "pyxis: ") {
-			t.Errorf("%v: %d %s", args, code, messages.String())
+		if err := Run(p, args); err == nil || !strings.Contains(err.Error()+messages.String(), "pyxis: ") {
+			t.Errorf("%v: %v %s", args, err, messages.String())
 		}
 	}
 }
