@@ -104,6 +104,13 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	DrainConditions []string `json:"drainConditions,omitempty"` // KernelDeadlock, ReadonlyFilesystem
 
+	// RebootProgram is the path of the program that scontrol reboot runs in the scheduler's
+	// process, with the names of the nodes, separated by commas. Without it nodes cannot be
+	// rebooted. ResumeTimeout is the time in seconds until a node must be back, or it is down.
+	RebootProgram string `json:"rebootProgram,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	ResumeTimeout int32 `json:"resumeTimeoutSeconds,omitempty"` // 60
+
 	// JobEvents are the Kubernetes events that are written about jobs: None, Warnings (lost
 	// nodes, failed starts, time limits, memory, preemption), or All (also starts and ends
 	// of every job).

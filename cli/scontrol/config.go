@@ -63,6 +63,8 @@ var parameters = map[string]struct{ name, unit string }{
 		"",
 	},
 	"propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
+	"rebootProgram":                 {"RebootProgram", ""},
+	"resumeTimeoutSeconds":          {"ResumeTimeout", " sec"},
 }
 
 // weights maps the keys of priorityWeights to slurm.conf's names.

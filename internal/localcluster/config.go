@@ -178,9 +178,11 @@ type NodesConfig struct {
 	// CloudDir is the directory in which a file with the name of a node makes that node run,
 	// if Node.Cloud is set.
 	CloudDir string
-	Network  Network
-	APIHost  string
-	APIPort  int
+	// RebootDir is the directory in which a file with the name of a node makes that node restart.
+	RebootDir string
+	Network   Network
+	APIHost   string
+	APIPort   int
 	// CertFile and KeyFile are the certificate of the kubelet API, CA the authority of its
 	// clients.
 	CertFile, KeyFile string

@@ -28,6 +28,9 @@ func configure(ctx context.Context, a *api, c Config) error {
 			return err
 		}
 	}
+	if err := configureReboots(ctx, a, c); err != nil {
+		return err
+	}
 	if err := configurePools(ctx, a, c); err != nil {
 		return err
 	}

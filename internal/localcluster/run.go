@@ -378,7 +378,8 @@ func (k *cluster) startNodes(ctx context.Context) error {
 	}
 	c := NodesConfig{
 		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), CloudDir: cloudDir(k.StateDir), Network: k.network,
-		APIHost: k.network.Gateway().String(), APIPort: portOf(k.api),
+		RebootDir: rebootDir(k.StateDir),
+		APIHost:   k.network.Gateway().String(), APIPort: portOf(k.api),
 		CertFile: k.pki.Path(certNodes + ".crt"), KeyFile: k.pki.Path(certNodes + ".key"),
 		CA: k.pki.CA.CertPEM, Log: k.log("nodes"),
 	}

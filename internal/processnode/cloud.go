@@ -66,24 +66,19 @@ func (m *manager) startCloud(ctx context.Context, r *registration.Registrar, n *
 	if cpus, err := strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64); err == nil && cpus > 0 {
 		config.CPUs = cpus
 	}
+	config.BootID = newBootID()
 	node, err := r.Register(ctx, &config)
 	if err != nil {
 		m.log("node %s: %v", n.Name, err)
 		return false
 	}
-	m.wait.Go(func() { r.Heartbeat(ctx, &config, node) })
+	m.wait.Go(func() { m.keepRunning(ctx, r, &config, node) })
 	return true
 }
 
 // stopCloud ends the pods of the node and deletes its object, as when a machine is deleted.
 func (m *manager) stopCloud(ctx context.Context, n *NodeConfig) error {
-	m.mu.Lock()
-	for _, p := range m.pods {
-		if p.spec.Spec.NodeName == n.Name {
-			p.nodeStopped()
-		}
-	}
-	m.mu.Unlock()
+	m.stopPods(n.Name)
 	err := m.cfg.Client.CoreV1().Nodes().Delete(ctx, n.Name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		m.log("node %s: %v", n.Name, err)

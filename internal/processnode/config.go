@@ -35,6 +35,9 @@ type Config struct {
 	// CloudDir is the directory in which a file with the name of a node makes that node run, if
 	// Node.Cloud is set.
 	CloudDir string
+	// RebootDir is the directory in which a file with the name of a node makes that node
+	// restart, as a machine that reboots; the file is removed. "": no node restarts.
+	RebootDir string
 	// Network assigns addresses to pods; the caller opens and closes it.
 	Network *podnet.Network
 

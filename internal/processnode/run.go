@@ -54,12 +54,14 @@ type manager struct {
 
 	mu       sync.Mutex
 	pods     map[types.UID]*pod
+	reboots  map[string]chan struct{} // of running nodes, by name: each value makes the node restart
 	stopping bool
 }
 
 func run(ctx context.Context, cfg *Config) error {
 	m := &manager{
 		cfg: cfg, nodes: map[string]*NodeConfig{}, pods: map[types.UID]*pod{}, objects: podenv.NewObjects(cfg.Client),
+		reboots: map[string]chan struct{}{},
 	}
 	for i := range cfg.Nodes {
 		m.nodes[cfg.Nodes[i].Name] = &cfg.Nodes[i]
@@ -219,6 +221,9 @@ func (m *manager) registerAll(ctx context.Context) error {
 	if err := registrar.RemoveOthers(ctx, m.running()); err != nil {
 		return err
 	}
+	if m.cfg.RebootDir != "" {
+		m.wait.Go(func() { m.followReboots(ctx) })
+	}
 	always := 0
 	const atOnce = 8
 	slots := make(chan struct{}, atOnce)
@@ -231,11 +236,13 @@ func (m *manager) registerAll(ctx context.Context) error {
 		always++
 		m.wait.Go(func() {
 			slots <- struct{}{}
-			node, err := registrar.Register(ctx, n)
+			config := *n
+			config.BootID = newBootID()
+			node, err := registrar.Register(ctx, &config)
 			<-slots
 			errs <- err
 			if err == nil {
-				registrar.Heartbeat(ctx, n, node)
+				m.keepRunning(ctx, registrar, &config, node)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ const daemonNames = `
 	SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile
 	SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SrunPortRange
 	StateSaveLocation SwitchParameters SwitchType TCPTimeout TmpFS TopologyParam TreeWidth
-	UnkillableStepProgram UnkillableStepTimeout VSizeFactor RebootProgram TaskPlugin TaskPluginParam
+	UnkillableStepProgram UnkillableStepTimeout VSizeFactor TaskPlugin TaskPluginParam
 	SchedulerParameters InactiveLimit WaitTime
 `
 
@@ -42,7 +42,7 @@ const otherNames = `
 	PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData
 	Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PropagatePrioProcess PropagateResourceLimits
 	PropagateResourceLimitsExcept RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram
-	ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog SchedulerTimeSlice SchedulerType
+	RebootProgram ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog SchedulerTimeSlice SchedulerType
 	ScronParameters SelectType SelectTypeParameters SrunEpilog SrunProlog SuspendExcNodes
 	SuspendExcParts SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskEpilog TaskProlog
 	TopologyPlugin TrackWCKey UsePAM

@@ -20,6 +20,9 @@ const StateCloud = "cloud"
 type powerSaving struct {
 	spec    v1alpha1.NodePoolSpec
 	program v1alpha1.NodeProgram
+	reboot  pair // RebootProgram
+	// rebootHere: RebootProgram runs where slurmctld does, with the names of the nodes.
+	rebootHere bool
 }
 
 // powerParameter sets a parameter of power saving; ok is false for other keys.
@@ -30,6 +33,11 @@ func (s *powerSaving) powerParameter(kv pair) (ok bool, err error) {
 		return true, err
 	}
 	switch strings.ToLower(kv.key) {
+	case "rebootprogram":
+		s.reboot = kv
+	case "slurmctldparameters":
+		s.rebootHere = strings.Contains(strings.ToLower(kv.value), "reboot_from_controller")
+		return false, nil
 	case "resumeprogram":
 		s.program.Resume = kv.value
 	case "suspendprogram":
@@ -52,6 +60,20 @@ func (s *powerSaving) powerParameter(kv pair) (ok bool, err error) {
 		return false, nil
 	}
 	return true, nil
+}
+
+// readReboot sets what reboots nodes, and how long that may take.
+func (p *parser) readReboot() error {
+	p.config.Cluster.ResumeTimeout = p.power.spec.ResumeTimeout
+	kv := p.power.reboot
+	switch {
+	case kv.value == "":
+		return nil
+	case p.power.rebootHere:
+		return script(func(c *v1alpha1.ClusterSpec) *string { return &c.RebootProgram })(&p.config.Cluster, kv)
+	}
+	p.warn(kv, "runs on the nodes in Slurm; set rebootProgram of the Cluster, which runs in the scheduler")
+	return nil
 }
 
 // readPools adds a pool for each set of equal nodes in state CLOUD.

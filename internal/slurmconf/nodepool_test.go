@@ -50,3 +50,27 @@ NodeName=big1 CPUs=64 State=CLOUD
 		t.Errorf("%+v", c.NodePools)
 	}
 }
+
+// Slurm runs RebootProgram on the nodes, unless it is told to run it where slurmctld runs: as
+// the scheduler does.
+func TestRebootProgram(t *testing.T) {
+	for _, x := range []struct {
+		conf, program, warning string
+	}{
+		{"RebootProgram=/sbin/reboot\nResumeTimeout=300\n", "",
+			"runs on the nodes in Slurm; set rebootProgram of the Cluster, which runs in the scheduler"},
+		{"RebootProgram=/etc/ipmi\nSlurmctldParameters=idle_on_node_suspend,reboot_from_controller\nResumeTimeout=300\n",
+			"/etc/ipmi", ""},
+	} {
+		c := parse(t, x.conf+"NodeName=n1 CPUs=1\n")
+		warning := ""
+		for _, w := range c.Warnings {
+			if w.Key == "RebootProgram" {
+				warning = w.Text
+			}
+		}
+		if c.Cluster.RebootProgram != x.program || c.Cluster.ResumeTimeout != 300 || warning != x.warning {
+			t.Errorf("%s: program %q, timeout %d, warning %q", x.conf, c.Cluster.RebootProgram, c.Cluster.ResumeTimeout, warning)
+		}
+	}
+}

@@ -123,7 +123,7 @@ func Parse(file string, read func(path string) ([]byte, error)) (*Config, error)
 			return nil, err
 		}
 	}
-	for _, step := range []func() error{p.readSets, p.readDown, p.readPartitions, p.readPools} {
+	for _, step := range []func() error{p.readSets, p.readDown, p.readPartitions, p.readPools, p.readReboot} {
 		if err := step(); err != nil {
 			return nil, err
 		}

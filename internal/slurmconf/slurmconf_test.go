@@ -85,7 +85,7 @@ func TestReference(t *testing.T) {
 			unsupported = append(unsupported, w.Key)
 		}
 	}
-	if got := strings.Join(unsupported, " "); got != "AccountingStoreFlags" {
+	if got := strings.Join(unsupported, " "); got != "AccountingStoreFlags RebootProgram" {
 		t.Errorf("unsupported: %s", got)
 	}
 }

@@ -37,7 +37,9 @@ const (
 	AnnotationReason  = "berth.hpc/reason" // why, by whom, when: "text [user@2026-01-02T03:04:05]"
 	// AnnotationDrainedFor is the type of the condition for which a Node was drained.
 	AnnotationDrainedFor = "berth.hpc/drained-for"
-	AnnotationComment    = "berth.hpc/comment" // scontrol update nodename=... comment=
+	// AnnotationReboot is the reboot of a Node that an operator has requested: a NodeReboot.
+	AnnotationReboot  = "berth.hpc/reboot"
+	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=
 	// AnnotationNotice on a BatchJob of srun or salloc is the last message of scontrol
 	// notify, after a number that differs from message to message and a blank.
 	AnnotationNotice = "berth.hpc/notice"

@@ -47,6 +47,9 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 		"Sockets="+itoa(n.Sockets), "Boards=1")
 	r.line("State="+ScontrolNodeState(n), "ThreadsPerCore="+itoa(n.Threads), "TmpDisk="+itoa(n.TmpDisk),
 		"Weight="+itoa(max(1, n.Weight)), "Owner="+cmp.Or(printable.Escape(n.Owner), "N/A"), "MCS_label=N/A")
+	if n.NextState != "" {
+		r.line(pair("NextState", n.NextState))
+	}
 	r.line("Partitions=" + strings.Join(n.Partitions, ",") + " ")
 	r.line("BootTime="+instantText(n.Boot, "None", s),
 		"SlurmdStartTime="+instantText(cmp.Or(n.AgentStart, n.Boot), "None", s))

@@ -32,6 +32,9 @@ const (
 	flagPoweringUp    = "POWERING_UP"
 	flagPoweringDown  = "POWERING_DOWN"
 	flagPowerDown     = "POWER_DOWN"
+
+	flagRebootRequested = "REBOOT_REQUESTED"
+	flagRebootIssued    = "REBOOT_ISSUED"
 )
 
 // powerSuffixes are the suffixes of the states of nodes that do not always run.
@@ -57,12 +60,15 @@ var nodeStates = map[string][2]string{
 	"DOWN": {"down", "down"}, "UNKNOWN": {"unknown", "unk"},
 	"drained": {"drained", "drain"}, "draining": {"draining", "drng"}, "completing": {"completing", "comp"},
 	"reserved": {"reserved", "resv"}, "maint": {"maint", "maint"}, "planned": {"planned", "plnd"},
+	"reboot": {"reboot", "boot"},
 }
 
 // stateName returns the name of the combination of a node's base state and flags.
 func stateName(n *status.Node) string {
 	busy := n.State == "ALLOCATED" || n.State == "MIXED" || hasFlag(n, flagCompleting)
 	switch {
+	case hasFlag(n, flagRebootIssued):
+		return "reboot"
 	case hasFlag(n, flagDrain) && busy:
 		return "draining"
 	case hasFlag(n, flagDrain):
@@ -81,7 +87,7 @@ func stateName(n *status.Node) string {
 
 // NodeState returns the node's state as sinfo shows it, long or compact, with its
 // suffix: * not responding, + completing, - planned, $ maintenance, # powering up, % powering
-// down, ~ powered down, ! to be powered down.
+// down, ~ powered down, ! to be powered down, @ to be rebooted, ^ rebooting.
 func NodeState(n *status.Node, short bool) string {
 	name := stateName(n)
 	text := strings.ToLower(n.State)
@@ -92,6 +98,10 @@ func NodeState(n *status.Node, short bool) string {
 		}
 	}
 	switch power := powerSuffix(n); {
+	case name == "reboot":
+		return text + "^"
+	case hasFlag(n, flagRebootRequested):
+		return text + "@"
 	case power != "":
 		return text + power
 	case hasFlag(n, flagNotResponding):
@@ -128,7 +138,7 @@ func nodeStateOrder(n *status.Node) int {
 	order := slices.Index([]string{"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "", "", "MIXED"}, n.State)
 	flags := []string{
 		flagReserved, flagDrain, flagCompleting, flagNotResponding, flagPoweredDown, flagMaintenance,
-		flagPoweringDown, flagPlanned, flagPoweringUp,
+		flagRebootRequested, flagPoweringDown, flagRebootIssued, flagPlanned, flagPoweringUp,
 	}
 	for i, f := range flags {
 		if hasFlag(n, f) {
@@ -157,7 +167,7 @@ var stateArguments = [][2]string{
 	{"npc", ""}, {"cloud", flagCloud},
 	{"completing", "completing"}, {"powering_down", flagPoweringDown}, {"powered_down", flagPoweredDown},
 	{"power_down", flagPowerDown}, {"powering_up", flagPoweringUp}, {"fail", ""},
-	{"maint", "maint"}, {"reboot^", ""}, {"boot^", ""},
+	{"maint", "maint"}, {"reboot", flagRebootRequested}, {"reboot^", flagRebootIssued}, {"boot^", flagRebootIssued},
 }
 
 // NodeStates parses an argument of sinfo -t: states that a node must have at the
@@ -203,7 +213,8 @@ func nodeIs(n *status.Node, state string) bool {
 		return hasFlag(n, flagReserved)
 	case "planned":
 		return hasFlag(n, flagPlanned)
-	case flagCloud, flagPoweredDown, flagPoweringUp, flagPoweringDown, flagPowerDown:
+	case flagCloud, flagPoweredDown, flagPoweringUp, flagPoweringDown, flagPowerDown,
+		flagRebootRequested, flagRebootIssued:
 		return hasFlag(n, state)
 	case "drained", "draining":
 		return stateName(n) == state

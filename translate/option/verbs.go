@@ -39,6 +39,8 @@ var ScontrolVerbs = []Verb{
 	{"notify", "notify JOB MESSAGE", "write a line to the job's standard error"},
 	{"write", "write batch_script JOB [FILE|-]", "write the job's script to a file"},
 	{"wait_job", "wait_job JOB", "wait until the job's nodes are ready"},
+	{"reboot", "reboot [ASAP] [nextstate=RESUME|DOWN] [reason=REASON] ALL|NODES", "reboot nodes when their jobs have ended"},
+	{"cancel_reboot", "cancel_reboot NODES", "withdraw reboots that have not begun"},
 	{"completing", "completing", "list completing jobs and their nodes"},
 	{"listpids", "listpids [JOB[.STEP]]", "processes of jobs on this node"},
 	{"pidinfo", "pidinfo PID", "the job of a process on this node"},

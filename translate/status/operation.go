@@ -20,6 +20,7 @@ const (
 	OpUpdate      = "update" // Entity, Targets (jobs: Jobs), Set
 	OpCreate      = "create"
 	OpDelete      = "delete"
+	OpReboot      = "reboot" // of nodes: Targets; Set has NextState, Reason, and ASAP if it is given
 )
 
 // Entities of OpUpdate, OpCreate and OpDelete.

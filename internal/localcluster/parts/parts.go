@@ -88,7 +88,7 @@ func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error 
 		return err
 	}
 	cfg := processnode.Config{
-		Client: client, Dir: c.Dir, CloudDir: c.CloudDir, Network: net,
+		Client: client, Dir: c.Dir, CloudDir: c.CloudDir, RebootDir: c.RebootDir, Network: net,
 		APIHost: c.APIHost, APIPort: c.APIPort,
 		Listen: "127.0.0.1:0", ServingCert: serving.Server, ClientCA: pool,
 		StopGrace: stopGrace, Ready: ready,

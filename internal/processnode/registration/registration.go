@@ -57,6 +57,8 @@ type Node struct {
 	// Labels and Annotations are set on the Node; other existing ones are kept.
 	Labels      map[string]string
 	Annotations map[string]string
+	// BootID differs after each start of the node.
+	BootID string
 }
 
 // Registrar registers nodes. All fields are needed.
@@ -113,6 +115,7 @@ func (n *Node) object(owner, hostIP string, port int32) *corev1.Node {
 		Conditions:      nodeConditions(metav1.Now()),
 		NodeInfo: corev1.NodeSystemInfo{
 			OperatingSystem: "linux", Architecture: runtime.GOARCH, KernelVersion: kernelVersion(),
+			BootID:  n.BootID,
 			OSImage: "process node", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "berth://1",
 		},
 	}

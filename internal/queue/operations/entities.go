@@ -37,8 +37,11 @@ func (s *Service) entityActionFor(c *directory.Caller, op *status.Operation) (en
 	settings := lowerKeys(op.Set)
 	switch op.Entity {
 	case status.EntityNode:
-		if op.Verb == status.OpUpdate {
+		switch op.Verb {
+		case status.OpUpdate:
 			return s.updateNodes(c, settings, len(op.Targets))
+		case status.OpReboot:
+			return s.rebootNodes(c, settings, op.Targets)
 		}
 	case status.EntityPartition:
 		return s.partitionAction(c, op.Verb, settings)

@@ -29,6 +29,8 @@ const (
 	stateDown = "DOWN"
 	flagDrain = "DRAIN"
 
+	flagRebootIssued = "REBOOT_ISSUED"
+
 	// Values of wire.AnnotationState.
 	annotationDown  = "down"
 	annotationDrain = "drain"
@@ -45,6 +47,8 @@ type nodePatch struct {
 	spec        map[string]any
 	// power changes the state of a node of a pool; nil: it does not change.
 	power func(*v1alpha1.PoolNode)
+	// cancelReboot: a reboot that was requested is not wanted any more.
+	cancelReboot bool
 }
 
 // nodeSetter adds a setting to the patch.
@@ -121,6 +125,12 @@ func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, c
 }
 
 func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
+	if p.cancelReboot {
+		err := s.changeReboot(ctx, p.row, cancelReboot)
+		if err != nil || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
+			return err
+		}
+	}
 	if p.power != nil {
 		_, exists := s.Cluster.Nodes.Get(p.row.Name)
 		if err := s.writePower(ctx, p); err != nil || !exists || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
@@ -150,14 +160,19 @@ func setNodeReason(s *Service, p *nodePatch, v string) error {
 		p.annotations[wire.AnnotationReason] = nil
 		return nil
 	}
-	author := p.caller.Name
-	if p.caller.User == nil {
+	p.annotations[wire.AnnotationReason] = s.reasonText(p.caller, v)
+	return nil
+}
+
+// reasonText returns the value of wire.AnnotationReason for a reason.
+func (s *Service) reasonText(c *directory.Caller, reason string) string {
+	author := c.Name
+	if c.User == nil {
 		author = "root" // an administrator of the Kubernetes cluster
 	}
-	text := singleLine(v)
+	text := singleLine(reason)
 	text = strings.ToValidUTF8(text[:min(len(text), maxReason)], "") // without a part of a character
-	p.annotations[wire.AnnotationReason] = text + " [" + author + "@" + s.Now().UTC().Format(reasonTimeFormat) + "]"
-	return nil
+	return text + " [" + author + "@" + s.Now().UTC().Format(reasonTimeFormat) + "]"
 }
 
 // setNodeState cordons or uncordons the node. A cordon needs a reason.
@@ -170,6 +185,9 @@ func setNodeState(s *Service, p *nodePatch, v string) error {
 		if p.reason == "" && p.row.Reason == "" {
 			return refusal.NodeReasonMissing
 		}
+		if slices.Contains(p.row.Flags, flagRebootIssued) {
+			p.annotations[wire.AnnotationReboot] = nil // the node stays as it is when it returns
+		}
 		p.annotations[wire.AnnotationState] = annotationDrain
 		if state == stateDown {
 			p.annotations[wire.AnnotationState] = annotationDown
@@ -180,13 +198,16 @@ func setNodeState(s *Service, p *nodePatch, v string) error {
 			return refusal.InvalidNodeState
 		}
 		p.annotations[wire.AnnotationState] = nil
+		p.annotations[wire.AnnotationReboot] = nil
 		if p.reason == "" {
 			p.annotations[wire.AnnotationReason] = nil
 		}
 		p.spec["unschedulable"] = nil
 	case statePowerUp, statePowerDown, "POWER_DOWN_ASAP", statePowerDownForce:
 		return setNodePower(s, p, state)
-	case "NORESP", "FUTURE", "CANCEL_REBOOT":
+	case "CANCEL_REBOOT":
+		p.cancelReboot = true
+	case "NORESP", "FUTURE":
 		return refusal.NotSupported
 	default:
 		return refusal.InvalidNodeState

@@ -87,12 +87,15 @@ const (
 	InvalidNodeState      Text = "Invalid node state specified"
 	InvalidReservation    Text = bounds.BadReservation
 	NodeReasonMissing     Text = "You must specify a reason when DOWNING or DRAINING a node. Request denied"
-	NodesBusy             Text = "Requested nodes are busy"
-	PartNodesNeedsAll     Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
+	// NoRebootProgram is about a cluster that has no program for it.
+	NoRebootProgram   Text = "nothing reboots nodes: set rebootProgram of the Cluster"
+	NodesBusy         Text = "Requested nodes are busy"
+	PartNodesNeedsAll Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
 		"  No reservation created."
 	// PartNodesNeedsAllUpdate is the refusal of an update for the same reason.
 	PartNodesNeedsAllUpdate Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
 		"  No reservation update."
+	PermissionDenied        Text = "Permission denied" // the text of EACCES
 	PartitionInUse          Text = "Partition is in use"
 	ReservationCoresFixed   Text = "Core-based reservation can not be updated"
 	ReservationExists       Text = "Duplicate reservation name"

@@ -22,6 +22,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/plugin"
 	"github.com/berth-hpc/berth/internal/sched/power"
+	"github.com/berth-hpc/berth/internal/sched/reboot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/sched/usersync"
 	"github.com/berth-hpc/berth/internal/sched/workload"
@@ -61,7 +62,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.Nodes = plan.NodesView
 	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
 	nodes := power.New(cluster, nil, time.Now, cfg.Log)
-	plan.UpdatePower, nodes.Leads = nodes.Update, cfg.leads
+	reboots := reboot.New(cluster, time.Now, cfg.Log)
+	nodes.Leads, reboots.Leads = cfg.leads, cfg.leads
+	plan.UpdatePower = updateNodes(nodes, reboots)
 	unhealthy := nodehealth.New(cluster, time.Now, cfg.Log)
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
@@ -162,6 +165,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
 	wg.Go(func() { nodes.Run(ctx) })
+	wg.Go(func() { reboots.Run(ctx) })
 	wg.Go(func() { unhealthy.Run(ctx) })
 	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
 	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
@@ -179,6 +183,20 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 		return err
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// updateNodes returns what the planner calls after it has placed jobs: the decisions about nodes
+// that boot, are removed or reboot.
+func updateNodes(
+	nodes *power.Controller, reboots *reboot.Controller,
+) func(context.Context, func() map[string]time.Time) time.Time {
+	return func(ctx context.Context, planned func() map[string]time.Time) time.Time {
+		due, again := reboots.Update(ctx), nodes.Update(ctx, planned)
+		if due.IsZero() || !again.IsZero() && again.Before(due) {
+			return again
+		}
+		return due
 	}
 }
 

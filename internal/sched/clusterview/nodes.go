@@ -155,11 +155,28 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 	case nodeinfo.Drain:
 		row.Flags = append(row.Flags, "DRAIN")
 	}
+	addReboot(&row, wire.ParseNodeReboot(o.Annotations))
 	row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
 	if p := s.NodePower(i); p != nil && row.Reason == "" {
 		row.Reason = p.Reason
 	}
 	return row
+}
+
+// addReboot adds the flags of a node whose reboot is requested; r may be nil.
+func addReboot(row *status.Node, r *wire.NodeReboot) {
+	switch {
+	case r == nil:
+		return
+	case r.Issued == nil:
+		addFlag(row, "REBOOT_REQUESTED")
+	default:
+		if r.Drained || r.State == "drain" || r.Cordoned && r.State == "" {
+			addFlag(row, "DRAIN")
+		}
+		addFlag(row, "REBOOT_ISSUED")
+	}
+	row.NextState = r.NextState
 }
 
 // addPower adds the flags of a node of a pool to its row.

@@ -20,6 +20,7 @@ func NodeChanged(old, now *corev1.Node) bool {
 		return true
 	}
 	return nodeinfo.Unavailable(old) != nodeinfo.Unavailable(now) ||
+		old.Status.NodeInfo.BootID != now.Status.NodeInfo.BootID ||
 		!equality.Semantic.DeepEqual(old.Spec, now.Spec) ||
 		!equality.Semantic.DeepEqual(old.Labels, now.Labels) ||
 		!equality.Semantic.DeepEqual(old.Annotations, now.Annotations) ||
