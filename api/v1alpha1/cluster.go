@@ -104,6 +104,17 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:items:MaxLength=316
 	DrainConditions []string `json:"drainConditions,omitempty"` // KernelDeadlock, ReadonlyFilesystem
 
+	// RemovalNotices are the keys of taints and the types of conditions with which others
+	// announce that they will remove a Node, as before a spot instance is taken away. The node
+	// is drained, jobs there get the signal of --signal, and after RemovalGrace seconds those
+	// that may be requeued are. [none]: nothing announces it.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=316
+	RemovalNotices []string `json:"removalNotices,omitempty"` // those of Karpenter, cluster-autoscaler and clouds
+	// +kubebuilder:validation:Minimum=0
+	RemovalGrace *int32 `json:"removalGraceSeconds,omitempty"` // 20
+
 	// RebootProgram is the path of the program that scontrol reboot runs in the scheduler's
 	// process, with the names of the nodes, separated by commas. Without it nodes cannot be
 	// rebooted. ResumeTimeout is the time in seconds until a node must be back, or it is down.

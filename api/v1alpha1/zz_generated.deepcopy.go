@@ -523,6 +523,16 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.RemovalNotices != nil {
+		in, out := &in.RemovalNotices, &out.RemovalNotices
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.RemovalGrace != nil {
+		in, out := &in.RemovalGrace, &out.RemovalGrace
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Mail != nil {
 		in, out := &in.Mail, &out.Mail
 		*out = new(MailSettings)

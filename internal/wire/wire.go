@@ -37,6 +37,9 @@ const (
 	AnnotationReason  = "berth.hpc/reason" // why, by whom, when: "text [user@2026-01-02T03:04:05]"
 	// AnnotationDrainedFor is the type of the condition for which a Node was drained.
 	AnnotationDrainedFor = "berth.hpc/drained-for"
+	// AnnotationRemoval is the announcement that a Node will be removed: when it was seen, and
+	// the key of the taint or the type of the condition ("2026-01-02T03:04:05Z KEY").
+	AnnotationRemoval = "berth.hpc/removal"
 	// AnnotationReboot is the reboot of a Node that an operator has requested: a NodeReboot.
 	AnnotationReboot  = "berth.hpc/reboot"
 	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=

@@ -80,6 +80,14 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a decide.Action)
 		}
 		k.noteProgress(b, func(m *decide.Progress) { m.Warned = true })
 		return true, nil
+	case decide.WarnRemoval:
+		if k.Commander != nil {
+			t := &b.Spec.Job.Time
+			k.Commander.Send(b.Spec.JobID, b.Status.Attempt,
+				wire.Command{Kind: wire.CommandSignal, Signal: t.Signal, Batch: t.SignalBatch})
+		}
+		k.noteProgress(b, func(m *decide.Progress) { m.RemovalWarned = true })
+		return true, nil
 	case decide.Suspend:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetSuspended(s, b.Spec.Suspend, k.Now()) })
 		return true, err

@@ -235,13 +235,14 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	}
 }
 
-// nodeChanged queues all jobs on a node that was deleted, is down, or no longer responds.
+// nodeChanged queues all jobs on a node that was deleted, is down, no longer responds, or will
+// be removed.
 func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	n := now
 	if n == nil {
 		n = old
 	}
-	if now != nil && !isLost(now) && !isDown(now) {
+	if now != nil && !isLost(now) && !isDown(now) && now.Annotations[wire.AnnotationRemoval] == "" {
 		return
 	}
 	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
@@ -329,6 +330,20 @@ func (k *Keeper) nodeDown(name string) bool {
 	return ok && isDown(n) || k.isForcedDown(name)
 }
 
+// removal returns when it was announced that the node will be removed, and what announced it.
+func (k *Keeper) removal(name string) (at time.Time, by string) {
+	n, ok := k.Cluster.Nodes.Get(name)
+	if !ok {
+		return time.Time{}, ""
+	}
+	when, by, _ := strings.Cut(n.Annotations[wire.AnnotationRemoval], " ")
+	at, err := time.Parse(time.RFC3339, when)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	return at, by
+}
+
 // isForcedDown reports whether an operator ended the jobs of the node to remove it.
 func (k *Keeper) isForcedDown(name string) bool {
 	all := k.Cluster.NodePools.List()
@@ -407,7 +422,7 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) decide.Facts {
 	return decide.Facts{
 		Job: b, Pods: pods, Unconfirmed: k.Cluster.Pods.AnyUnconfirmed(pods), Leader: leader,
 		Siblings: siblings, PodsReused: k.podsReused(b.RunsIn(), b),
-		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Now: k.Now(),
+		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Removal: k.removal, Now: k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
 		Assumed:         k.Cluster.Jobs.IsAssumed(b),
@@ -436,12 +451,15 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) decide.Rules {
 		KillWait: 30 * time.Second, MinJobAge: 300 * time.Second,
 		OverTimeLimit: k.Cluster.OverTimeLimit(b.Status.Partition),
 		KillInvalid:   strings.Contains(p.Parameters["SchedulerParameters"], "kill_invalid_depend"),
-		StartTimeout:  k.StartTimeout, PullTimeout: k.PullTimeout,
+		StartTimeout:  k.StartTimeout, PullTimeout: k.PullTimeout, RemovalGrace: 20 * time.Second,
 		Requeue: p.JobRequeue == nil || *p.JobRequeue, RequeueExit: array.Parse(p.RequeueExit),
 		RequeueExitHold: array.Parse(p.RequeueExitHold),
 	}
 	if p.KillWait != nil {
 		r.KillWait = time.Duration(*p.KillWait) * time.Second
+	}
+	if p.RemovalGrace != nil {
+		r.RemovalGrace = time.Duration(*p.RemovalGrace) * time.Second
 	}
 	if p.MinJobAge != nil {
 		r.MinJobAge = time.Duration(*p.MinJobAge) * time.Second

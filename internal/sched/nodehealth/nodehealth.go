@@ -1,10 +1,12 @@
 // Package nodehealth drains nodes whose conditions say that something is wrong, as
 // HealthCheckProgram does in Slurm: node-problem-detector and the checks of sites report
-// conditions, and nobody else keeps jobs away from such a node. A node that is healthy again
+// conditions, and nobody else keeps jobs away from such a node. It also drains nodes that will
+// be removed, and notes when that was announced, for the keeper. A node that is healthy again
 // is resumed, unless an operator has changed its state meanwhile.
 package nodehealth
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -77,7 +79,11 @@ func (x *Controller) Run(ctx context.Context) {
 
 // check looks at every node, and returns an error if one could not be changed.
 func (x *Controller) check(ctx context.Context) error {
-	names := conditions(x.cluster.Parameters().DrainConditions)
+	p := x.cluster.Parameters()
+	names := signs{
+		conditions: configured(p.DrainConditions, defaultConditions),
+		notices:    configured(p.RemovalNotices, defaultNotices),
+	}
 	var failed error
 	for _, n := range x.cluster.Nodes.List() {
 		after := decide(n, names, x.now())
@@ -102,24 +108,33 @@ func (x *Controller) check(ctx context.Context) error {
 	return failed
 }
 
-// conditions returns the types of conditions that drain a node.
-func conditions(configured []string) []string {
+// configured returns the names of a list in the Cluster, or the default ones.
+func configured(list, standard []string) []string {
 	switch {
-	case len(configured) == 0:
-		return defaultConditions
-	case len(configured) == 1 && strings.EqualFold(configured[0], "none"):
+	case len(list) == 0:
+		return standard
+	case len(list) == 1 && strings.EqualFold(list[0], "none"):
 		return nil
 	}
-	return configured
+	return list
 }
 
-// decide returns the node as it should be, or nil if it is as it should be. names are the
-// types of conditions that drain a node.
-func decide(n *corev1.Node, names []string, now time.Time) *corev1.Node {
+// decide returns the node as it should be, or nil if it is as it should be.
+func decide(n *corev1.Node, names signs, now time.Time) *corev1.Node {
 	if n.Labels[wire.LabelManaged] == "false" {
 		return nil
 	}
-	problem := unhealthy(n, names)
+	problem := notice(n, names.notices)
+	noted := noteRemoval(n, problem, now)
+	if problem == nil {
+		problem = unhealthy(n, names.conditions)
+	}
+	return cmp.Or(changeState(cmp.Or(noted, n), problem, now), noted)
+}
+
+// changeState returns the node with the state that follows from the problem, which may be nil,
+// or nil if it has that state.
+func changeState(n *corev1.Node, problem *corev1.NodeCondition, now time.Time) *corev1.Node {
 	drainedFor, ours := n.Annotations[wire.AnnotationDrainedFor]
 	state := n.Annotations[wire.AnnotationState]
 	switch {

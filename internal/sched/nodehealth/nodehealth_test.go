@@ -155,7 +155,7 @@ func TestConditionsAreConfigured(t *testing.T) {
 	} {
 		n := &corev1.Node{}
 		report(tt.kind, corev1.ConditionTrue, "")(n)
-		if got := decide(n, conditions(tt.configured), time.Unix(0, 0)) != nil; got != tt.want {
+		if got := decide(n, signs{conditions: configured(tt.configured, defaultConditions)}, time.Unix(0, 0)) != nil; got != tt.want {
 			t.Errorf("%v, %s: %v", tt.configured, tt.kind, got)
 		}
 	}

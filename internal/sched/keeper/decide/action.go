@@ -19,6 +19,7 @@ const (
 	End                         // write the outcome: the job is COMPLETING, or final if it has no allocation
 	UpdateLimit                 // apply a time limit that was changed while the job runs
 	WarnPreempted               // signal a job that is preempted
+	WarnRemoval                 // send the signal of --signal: one of the job's nodes will be removed
 	Suspend                     // stop or continue the job's processes
 	Terminate                   // request that the agent ends the job
 	CleanUp                     // delete objects and pods

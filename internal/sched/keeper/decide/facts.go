@@ -23,6 +23,9 @@ type Facts struct {
 	Lost func(node string) bool
 	// Boot returns whether the node (by its Kubernetes name) has yet to boot; nil: all nodes run.
 	Boot func(node string) Boot
+	// Removal returns when it was announced that the node (by its Kubernetes name) will be
+	// removed, and what announced it; zero: it stays. nil: all stay.
+	Removal func(node string) (at time.Time, by string)
 	// Down reports whether an operator has set the node down; nil: none is down.
 	Down func(node string) bool
 	Now  time.Time
@@ -65,6 +68,9 @@ type Boot struct {
 type Rules struct {
 	KillWait, MinJobAge time.Duration
 	OverTimeLimit       time.Duration // of the job's partition
+	// RemovalGrace is how long a job continues on a node that will be removed before it is
+	// requeued.
+	RemovalGrace time.Duration
 	// StartTimeout is the time for the agents of a placed job to report, PullTimeout
 	// that time while a node pulls an image.
 	StartTimeout, PullTimeout time.Duration
@@ -86,9 +92,11 @@ type Progress struct {
 	Queued     bool      // it waited for its turn to have them created
 	Terminated bool
 	Warned     bool // of its preemption
-	CleanedUp  bool
-	PodsRead   bool // from the API server: a pod that is not known now does not exist
-	PodsReadAt time.Time
+	// RemovalWarned: it got the signal of --signal because a node of it will be removed.
+	RemovalWarned bool
+	CleanedUp     bool
+	PodsRead      bool // from the API server: a pod that is not known now does not exist
+	PodsReadAt    time.Time
 	// Failures counts consecutive starts that failed.
 	Failures int
 }

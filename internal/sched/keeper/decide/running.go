@@ -58,9 +58,8 @@ func (f *Facts) running() Action {
 			return f.agentEnded(p)
 		}
 	}
-	return Action{
-		Wake: earliest(earliest(f.timeLimitEnds(), f.deadline()), earliest(f.hetStartDue(), f.ReservationEnds)),
-	}
+	wake := earliest(earliest(f.timeLimitEnds(), f.deadline()), earliest(f.hetStartDue(), f.ReservationEnds))
+	return f.nodeRemoved(wake)
 }
 
 // podsOnDownNodes returns the deletions of pods that run on nodes which an operator
