@@ -68,7 +68,8 @@ func cancelReboot(ctx context.Context, o *Options, args []string) error {
 		return plain("slurm_update error: Invalid node name specified")
 	}
 	op := status.Operation{
-		Verb: status.OpUpdate, Entity: status.EntityNode, Targets: targets, Set: map[string]string{"State": "CANCEL_REBOOT"},
+		Verb: status.OpUpdate, Entity: status.EntityNode, Targets: targets,
+		Set: map[string]string{"State": "CANCEL_REBOOT"},
 	}
 	return o.change(ctx, op, func(item status.OperationStatus) error {
 		return plain("slurm_update error: %s", escapeLines(item.Error))

@@ -51,8 +51,8 @@ NodeName=big1 CPUs=64 State=CLOUD
 	}
 }
 
-// Slurm runs RebootProgram on the nodes, unless it is told to run it where slurmctld runs: as
-// the scheduler does.
+// Slurm runs RebootProgram on the nodes, unless a parameter makes slurmctld run it, as the
+// scheduler does.
 func TestRebootProgram(t *testing.T) {
 	for _, x := range []struct {
 		conf, program, warning string

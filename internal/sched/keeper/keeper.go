@@ -422,7 +422,8 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) decide.Facts {
 	return decide.Facts{
 		Job: b, Pods: pods, Unconfirmed: k.Cluster.Pods.AnyUnconfirmed(pods), Leader: leader,
 		Siblings: siblings, PodsReused: k.podsReused(b.RunsIn(), b),
-		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Removal: k.removal, Now: k.Now(),
+		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Removal: k.removal,
+		Now:   k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
 		Assumed:         k.Cluster.Jobs.IsAssumed(b),
