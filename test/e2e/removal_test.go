@@ -37,7 +37,13 @@ func TestNodeRemovalIsAnnounced(t *testing.T) {
 	}
 	until := func(what, want, command string) {
 		t.Helper()
-		eventually.Holds(t, what, func() bool { return run(command) == want })
+		last := ""
+		t.Cleanup(func() {
+			if last != want {
+				t.Logf("%s: last %q, want %q", what, last, want)
+			}
+		})
+		eventually.Holds(t, what, func() bool { last = run(command); return last == want })
 	}
 	patch("/apis/berth.hpc/v1alpha1/clusters/berth", object{"spec": object{"removalGraceSeconds": 1}})
 	const script = `trap 'echo signalled on $SLURMD_NODENAME; exit 0' USR1; echo started; while :; do sleep 0.1; done`

@@ -19,7 +19,7 @@ func (x *Incremental) FollowNodes(nodes map[string]*corev1.Node) bool {
 		if !known && (n == nil || !nodeinfo.Managed(n)) {
 			continue
 		}
-		if !known || n == nil || x.nodes[i].power != nil || !x.differsInAvailability(x.nodes[i].object, n) {
+		if !known || n == nil || x.nodes[i].power != nil || !differsInAvailability(x.nodes[i].object, n) {
 			return false
 		}
 		x.nodes[i].object = n
@@ -31,13 +31,11 @@ func (x *Incremental) FollowNodes(nodes map[string]*corev1.Node) bool {
 }
 
 // differsInAvailability reports whether two versions of a node differ at most in
-// whether jobs may start there. Taints matter only to pods of workloads.
-func (x *Incremental) differsInAvailability(old, n *corev1.Node) bool {
+// whether jobs may start there.
+func differsInAvailability(old, n *corev1.Node) bool {
 	a, b := old.Spec, n.Spec
 	a.Unschedulable, b.Unschedulable = false, false
-	if len(x.pendingPods) == 0 {
-		a.Taints, b.Taints = nil, nil
-	}
+	a.Taints, b.Taints = restrictingTaints(old), restrictingTaints(n)
 	return old.UID == n.UID && equality.Semantic.DeepEqual(a, b) && maps.Equal(old.Labels, n.Labels) &&
 		maps.Equal(annotationsExceptState(old), annotationsExceptState(n)) &&
 		equality.Semantic.DeepEqual(old.Status.Allocatable, n.Status.Allocatable)
@@ -49,5 +47,7 @@ func annotationsExceptState(n *corev1.Node) map[string]string {
 	out := maps.Clone(n.Annotations)
 	delete(out, wire.AnnotationState)
 	delete(out, wire.AnnotationReason)
+	delete(out, wire.AnnotationReboot)
+	delete(out, wire.AnnotationRemoval)
 	return out
 }

@@ -148,17 +148,26 @@ func templateTolerations(p *v1alpha1.PartitionSpec) []corev1.Toleration {
 	return t.Spec.Tolerations
 }
 
-// toleratesTaints reports whether pods with these tolerations may run on n. It
-// ignores the taints that Kubernetes derives from a node's state, because
-// nodeinfo.Unavailable considers the state itself.
-func toleratesTaints(tolerations []corev1.Toleration, n *corev1.Node) bool {
-	for i := range n.Spec.Taints {
-		t := &n.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule || t.Key == wire.LabelManaged ||
-			strings.HasPrefix(t.Key, "node.kubernetes.io/") {
-			continue
+// restrictingTaints returns the taints that pods on n must tolerate. It omits the taints that
+// Kubernetes derives from a node's state, because nodeinfo.Unavailable considers the state
+// itself, and the one that announces the removal of the node: it is drained, and still belongs
+// to its partitions.
+func restrictingTaints(n *corev1.Node) []corev1.Taint {
+	_, removal, _ := strings.Cut(n.Annotations[wire.AnnotationRemoval], " ")
+	var out []corev1.Taint
+	for _, t := range n.Spec.Taints {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && t.Key != wire.LabelManaged && t.Key != removal &&
+			!strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			out = append(out, t)
 		}
-		tolerated := func(toleration corev1.Toleration) bool { return tolerates(toleration, t) }
+	}
+	return out
+}
+
+// toleratesTaints reports whether pods with these tolerations may run on n.
+func toleratesTaints(tolerations []corev1.Toleration, n *corev1.Node) bool {
+	for _, t := range restrictingTaints(n) {
+		tolerated := func(toleration corev1.Toleration) bool { return tolerates(toleration, &t) }
 		if !slices.ContainsFunc(tolerations, tolerated) {
 			return false
 		}
