@@ -125,6 +125,7 @@ func (e *engine) removeRunning(r *Running) {
 func (e *engine) updateAvailability(node int) {
 	e.at, e.first = e.at[:1], 0 // the other slots of the last cycle are not used again
 	n := &e.nodes[node]
+	n.unavailable = n.Unavailable
 	free := e.row(n.first)[0]
 	if n.Unavailable {
 		free = -free
@@ -132,14 +133,17 @@ func (e *engine) updateAvailability(node int) {
 	e.add(0, 0, 1, free)
 	e.verdictEpoch++
 	w, bit := node/64, uint64(1)<<(node%64)
-	for _, c := range e.classes {
+	for number, c := range e.classes {
 		c.keepFirstSlot()
+		c.capacity = unknownCapacity
 		if c.perSlot[w]&bit != 0 {
 			c.perSlot[w] &^= bit
 			c.count[0]--
 		}
 		c.member.words[w] &^= bit
-		if !n.Unavailable && (c.eligible == nil || c.eligible.Has(node)) && n.hasGeometry(&c.nodeDemand) {
+		may := n.maySatisfy(c, node)
+		e.memberships.set(node, number, may)
+		if may {
 			c.member.words[w] |= bit
 			e.updateClass(c, node, 0, 1, delta{})
 		}

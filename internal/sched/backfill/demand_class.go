@@ -34,6 +34,8 @@ type demandClass struct {
 	count       []int32  // number of nodes in each slot
 	noSummaries bool     // the slots are few and change: only perSlot is kept
 	untilCounts []int32  // of servingUntil; empty: not computed
+	plain       bool     // on a plain node, CPUs and memory alone decide whether it satisfies the demand
+	capacity    int64    // see engine.capacityNow; unknownCapacity: not computed
 }
 
 // maxClasses returns the maximum number of classes, which limits memory and time; it is
@@ -50,15 +52,22 @@ func (e *engine) maxClasses() int {
 func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 	w, slots := (len(e.nodes)+63)/64, len(e.at)
 	c := &demandClass{nodeDemand: nd, gresList: gres, words: w, noSummaries: e.sparse, count: make([]int32, slots),
-		perSlot: make([]uint64, w*slots)}
+		perSlot: make([]uint64, w*slots), capacity: unknownCapacity}
+	c.plain = len(gres) == 0 && nd.reservation == "" && nd.memory >= 0
 	if !c.noSummaries {
 		c.per8Slots, c.per64Slots = make([]uint64, w*((slots+7)/8)), make([]uint64, w*((slots+63)/64))
 	}
+	number := e.memberships.addClass(len(e.nodes))
 	c.member.words = make([]uint64, w)
+	inWord := make([]uint64, slots) // the nodes of one word of the bitmaps, in each slot
 	for i := range e.nodes {
-		if n := &e.nodes[i]; !n.Unavailable && (nd.eligible == nil || nd.eligible.Has(i)) && n.hasGeometry(&nd) {
+		if e.nodes[i].maySatisfy(c, i) {
 			c.member.words[i/64] |= 1 << (i % 64)
-			e.addToClass(c, i)
+			e.memberships.set(i, number, true)
+			e.addToWord(c, i, inWord)
+		}
+		if i%64 == 63 || i == len(e.nodes)-1 {
+			c.addWord(i/64, inWord)
 		}
 	}
 	if c.noSummaries {
@@ -71,6 +80,19 @@ func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 		c.and(c.per64Slots, b, c.per8Slots, b*8, min((slots+7)/8, b*8+8))
 	}
 	return c
+}
+
+// maySatisfy reports whether n, node i, may satisfy the demand of c at some time.
+func (n *nodeState) maySatisfy(c *demandClass, i int) bool {
+	if n.unavailable || c.eligible != nil && !c.eligible.Has(i) || !n.hasGeometry(&c.nodeDemand) {
+		return false
+	}
+	for _, g := range c.gresList {
+		if countGRES(n.GRES, g) < g.Count {
+			return false
+		}
+	}
+	return true
 }
 
 func (n *Node) hasGeometry(nd *nodeDemand) bool {
@@ -89,33 +111,54 @@ func (c *demandClass) and(to []uint64, b int, of []uint64, from, until int) {
 	}
 }
 
-// addToClass sets the bits of node i in every slot.
-func (e *engine) addToClass(c *demandClass, i int) {
-	w, bit := i/64, uint64(1)<<(i%64)
-	n := &e.nodes[i]
-	cpu, mem := e.row(n.first), e.row(n.first+1)
-	simple, ok := c.simpleOn(n), false
-	for s := e.first; s < len(e.at); s++ {
-		if s == e.first || !simple || cpu[s] != cpu[s-1] || n.memoryUsed && mem[s] != mem[s-1] {
-			ok = e.serves(c, i, s)
+// addToWord sets the bit of node i in every slot in which it satisfies the demand.
+func (e *engine) addToWord(c *demandClass, i int, inWord []uint64) {
+	n, at := &e.nodes[i], i%64
+	free, memory := e.row(n.first), e.row(n.first+1)
+	if !c.plain || !n.plain {
+		for s := e.first; s < len(inWord); s++ {
+			if e.serves(c, i, s) {
+				inWord[s] |= 1 << at
+			}
 		}
-		if ok {
-			c.perSlot[s*c.words+w] |= bit
-			c.count[s]++
+		return
+	}
+	need := int64(c.cpusOn(n))
+	switch {
+	case n.memoryUsed:
+		for s := e.first; s < len(inWord); s++ {
+			inWord[s] |= atLeast(free[s], need) & atLeast(memory[s], int64(c.memory)) << at
+		}
+	case memory[e.first] >= c.memory: // as in all other slots
+		for s := e.first; s < len(inWord); s++ {
+			inWord[s] |= atLeast(free[s], need) << at
 		}
 	}
 }
 
+// atLeast returns 1 if v is at least need, and else 0. It has no branch, which would often be
+// mispredicted.
+func atLeast(v int32, need int64) uint64 { return uint64(need-1-int64(v)) >> 63 }
+
+// addWord adds word w of the bitmaps and clears inWord.
+func (c *demandClass) addWord(w int, inWord []uint64) {
+	for s, x := range inWord {
+		c.perSlot[s*c.words+w] = x
+		c.count[s] += int32(bits.OnesCount64(x))
+	}
+	clear(inWord)
+}
+
 // simpleOn reports whether CPUs and memory alone decide whether n satisfies the demand.
 func (c *demandClass) simpleOn(n *nodeState) bool {
-	return len(c.gresList) == 0 && len(n.reservationIndexes) == 0 && len(n.reservedCores) == 0 && c.reservation == ""
+	return len(c.gresList) == 0 && c.reservation == "" && n.plain
 }
 
 // cpusOn returns how many CPUs of n the demand needs.
 func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	cpus := nd.cpus
-	if n.ThreadsPerCore > 1 {
-		cpus = int32(roundUp(int(cpus), n.ThreadsPerCore))
+	if threads := n.threadsPerCore; threads > 1 {
+		cpus = (cpus + threads - 1) / threads * threads
 	}
 	if nd.exclusive {
 		cpus = max(cpus, n.cpus)
@@ -204,11 +247,93 @@ type delta struct {
 // the slots from..to-1.
 func (e *engine) updateClasses(i, from, to int, t delta) {
 	from = max(from, e.first)
-	for _, c := range e.classes {
-		if c.member.words[i/64]&(1<<(i%64)) == 0 {
+	n := &e.nodes[i]
+	if from >= to {
+		return
+	}
+	v := e.v[n.first*e.stride+from:]
+	cpus, memory := v[0], v[e.stride]
+	plain := t.known && n.plain
+	for number := range e.memberships.of(i) {
+		c := e.classes[number]
+		switch {
+		case !plain || !c.plain:
+			e.updateClass(c, i, from, to, t)
+			continue
+		case from == 0 && c.capacity != unknownCapacity:
+			c.updateCapacity(n, cpus, memory, t)
+		}
+		if to == from+1 {
+			c.updateSlot(n, i, from, cpus, memory, t)
+		} else {
+			e.updateClass(c, i, from, to, t)
+		}
+	}
+}
+
+// takeCPUs subtracts CPUs from those that are free on the plain node n, number i, in the slots
+// from..to-1, and updates the classes.
+func (e *engine) takeCPUs(n *nodeState, i, from, to int, cpus int32) {
+	free := e.v[n.first*e.stride+from : n.first*e.stride+to]
+	for s := range free {
+		free[s] -= cpus
+	}
+	for w, x := range e.memberships.bits[i*e.memberships.words : (i+1)*e.memberships.words] {
+		for ; x != 0; x &= x - 1 {
+			c := e.classes[w*64+bits.TrailingZeros64(x)]
+			if !c.plain {
+				e.updateClass(c, i, from, to, delta{cpus, 0, true})
+				continue
+			}
+			if from == 0 && c.capacity != unknownCapacity {
+				c.updateCapacity(n, free[0], e.v[(n.first+1)*e.stride], delta{cpus, 0, true})
+			}
+			c.removeBelow(n, i, from, free, cpus)
+		}
+	}
+}
+
+// removeBelow removes the plain node n, number i, from the class in the slots in which its
+// free CPUs, which decreased by cpus, are now too few. The first of them is slot from.
+func (c *demandClass) removeBelow(n *nodeState, i, from int, free []int32, cpus int32) {
+	need, bit := c.cpusOn(n), uint64(1)<<(i%64)
+	for k, now := range free {
+		if now >= need || now+cpus < need {
 			continue
 		}
-		e.updateClass(c, i, from, to, t)
+		s := from + k
+		if p := &c.perSlot[s*c.words+i/64]; *p&bit != 0 {
+			*p &^= bit
+			c.count[s]--
+			c.untilCounts = c.untilCounts[:0]
+			c.clearSummaries(i/64, bit, s)
+		}
+	}
+}
+
+// updateSlot updates the class after the free CPUs and memory of the plain node n, number i,
+// became cpus and memory in slot s.
+func (c *demandClass) updateSlot(n *nodeState, i, s int, cpus, memory int32, t delta) {
+	need := c.cpusOn(n)
+	is, was := cpus >= need && memory >= c.memory, cpus+t.cpus >= need && memory+t.memory >= c.memory
+	if is == was {
+		return
+	}
+	p, bit := &c.perSlot[s*c.words+i/64], uint64(1)<<(i%64)
+	if had := *p&bit != 0; had == is {
+		return
+	}
+	*p ^= bit
+	c.untilCounts = c.untilCounts[:0]
+	switch {
+	case is:
+		c.count[s]++
+		if !c.noSummaries {
+			c.updateSummaries(i/64, bit, s, s+1)
+		}
+	default:
+		c.count[s]--
+		c.clearSummaries(i/64, bit, s)
 	}
 }
 
@@ -242,14 +367,19 @@ func (e *engine) updateClass(c *demandClass, i, from, to int, t delta) {
 			set = true
 		} else {
 			c.count[s]--
-			if !c.noSummaries {
-				c.per8Slots[s/8*c.words+w] &^= bit
-				c.per64Slots[s/64*c.words+w] &^= bit
-			}
+			c.clearSummaries(w, bit, s)
 		}
 	}
 	if set && !c.noSummaries {
 		c.updateSummaries(w, bit, from, to)
+	}
+}
+
+// clearSummaries removes the bit, which slot s lacks, from the bitmaps that summarize the slot.
+func (c *demandClass) clearSummaries(w int, bit uint64, s int) {
+	if !c.noSummaries {
+		c.per8Slots[s/8*c.words+w] &^= bit
+		c.per64Slots[s/64*c.words+w] &^= bit
 	}
 }
 

@@ -27,7 +27,9 @@ type engine struct {
 	classes           []*demandClass
 	shapes            map[shapeKey]*requestShape
 	dominanceGroups   map[shapeKey]*dominanceGroup
-	maxDurations      []int64 // by shape: see boundDuration
+	memberships       memberships
+	maxDurations      []int64   // by shape: see boundDuration
+	refusals          []refusal // by shape
 	shapeBounds       shapeBounds
 	lastShape         shapeLookup
 	limitsLeft        []int64 // remaining amounts of Snapshot.Limits
@@ -56,7 +58,7 @@ type engine struct {
 	groupNodes map[int]int64
 
 	scratch    []uint64
-	prober     *engine // of probe
+	prober     *probe // of engine.probe
 	candidates []candidate
 	arena      arena
 	bookings   arena // of the reservations that are not needed after the cycle

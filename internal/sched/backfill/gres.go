@@ -19,6 +19,18 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
+// countGRES returns how many units of g are in have; a g without a type counts all types of its
+// name.
+func countGRES(have []GRES, g GRES) int64 {
+	sum := int64(0)
+	for i := range have {
+		if have[i].Name == g.Name && (g.Type == "" || g.Type == have[i].Type) {
+			sum += have[i].Count
+		}
+	}
+	return sum
+}
+
 // wholeGRES returns all generic resources of the node, which an exclusive job gets
 // whether it requests them or not.
 func (n *nodeState) wholeGRES() []GRES {

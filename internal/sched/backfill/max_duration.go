@@ -3,16 +3,16 @@ package backfill
 import "sort"
 
 // longestSimple returns the maximum duration of a job of a simple shape that starts now, or
-// 0 if it cannot start.
-func (e *engine) longestSimple(s *requestShape) int64 {
-	if s.class.noSummaries {
-		until := s.class.servingUntil(e.first)
-		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.leastNodes }))
+// 0 if it cannot start. The shape has the class and needs at least that many nodes.
+func (e *engine) longestSimple(c *demandClass, leastNodes int) int64 {
+	if c.noSummaries {
+		until := c.servingUntil(e.first)
+		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < leastNodes }))
 	}
 	lo, hi := e.first, len(e.at) // enough nodes are free up to slot lo, but not beyond hi
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if s.class.servingThroughout(e.first, mid, e.scratch, s.leastNodes) >= s.leastNodes {
+		if c.servingThroughout(e.first, mid, e.scratch, leastNodes) >= leastNodes {
 			lo = mid
 		} else {
 			hi = mid - 1

@@ -45,6 +45,7 @@ func (s *Snapshot) plan(w workload) []Decision {
 	for _, l := range p.later {
 		p.planLater(l, out)
 	}
+	p.releaseMemory()
 	return out
 }
 
@@ -97,6 +98,7 @@ func (p *planner) switchToFullSlots(out []Decision) {
 			jobs[j.ID] = j
 		}
 	}
+	p.releaseMemory()
 	p.engine = newEngine(p.s, p.workload, fullSlots)
 	for i := range out {
 		if d := &out[i]; d.Nodes != nil {
@@ -113,7 +115,11 @@ func (p *planner) planLater(l later, out []Decision) {
 	}
 	j, d := l.job, &out[l.at]
 	if l.shape.fullShape == nil {
-		l.shape.fullShape = p.shapeOf(j, 0)
+		l.shape.fullShape = p.findShape(&l.shape.Job, 0)
+	}
+	if j == nil {
+		j = &p.plainJob // its other fields are always zero
+		j.ID, j.Begin, j.Duration, j.Exclusive, j.Share = d.ID, l.begin, d.Duration, l.shape.Exclusive, l.shape.Share
 	}
 	p.lastShape = shapeLookup{j, 0, l.shape.fullShape}
 	if p.reserve(j, d); d.Nodes == nil {
@@ -131,6 +137,7 @@ type planner struct {
 	stopped          bool           // no further job may start now (Policy.NoBackfill)
 	decidedGroups    map[int64]bool // by Job.Group
 	later            []later
+	plainJob         Job // of planLater
 
 	membersByGroup map[int64][]*Job // by Job.Group; nil: not computed yet
 }
@@ -139,9 +146,19 @@ type planner struct {
 // others', and the index of the decision.
 type later struct {
 	group []*Job // nil: one job
+	// job is nil for a plain job, of which shape, begin and the decision have all that matters. It
+	// is not read again, because the jobs of a long queue do not fit into the processor's caches.
 	job   *Job
-	shape *requestShape // of the job
+	shape *requestShape
+	begin int64
 	at    int
+}
+
+// isPlain reports whether the job's start depends on nothing but its shape, its time limit and
+// its Begin.
+func (e *engine) isPlain(j *Job) bool {
+	return !e.tracksOwners && len(j.Licenses) == 0 && len(j.Alternatives) == 0 && len(j.ChoiceReservations) == 0 &&
+		j.Deadline == 0 && j.Switches == 0 && j.Group == 0 && j.Reservation == ""
 }
 
 func newPlanner(s *Snapshot, w workload, how slotting) *planner {
@@ -200,7 +217,11 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 		}
 	}
 	if n := len(out) - 1; p.s.Policy.PlanAll && !p.startsOnly && out[n].Nodes == nil && p.plannable(out[n].Reason) {
-		p.later = append(p.later, later{job: j, shape: p.shapeOf(j, 0), at: n})
+		l := later{job: j, shape: p.shapeOf(j, 0), begin: j.Begin, at: n}
+		if p.isPlain(j) {
+			l.job = nil
+		}
+		p.later = append(p.later, l)
 	}
 	return out
 }
@@ -287,7 +308,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 		e.maxDurations[s.number] = 0
 		return nil
 	}
-	if s.epoch == e.epoch && duration >= s.refused {
+	if duration >= e.refusedFrom(s.number) {
 		return nil
 	}
 	in := e.interval(s, e.first, e.now, duration)
@@ -297,10 +318,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 		}
 	}
 	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 && len(e.groupNodes) == 0 {
-		if s.epoch != e.epoch {
-			s.epoch, s.refused = e.epoch, duration
-		}
-		s.refused = min(s.refused, duration)
+		e.refusals[s.number] = refusal{e.epoch, min(e.refusedFrom(s.number), duration)}
 		e.maxDurations[s.number] = min(e.maxDurations[s.number], duration-1)
 	}
 	return nil

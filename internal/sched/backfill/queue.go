@@ -201,7 +201,7 @@ func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	w.shape, w.minDuration, w.begin = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin
 	w.partition = q.planner.partitionIndex(j.Partition)
 	w.complex = len(j.Alternatives) > 0 || j.Group != 0 || q.planner.longestBoot > 0
-	w.bound = q.planner.shapeBounds.indexOf(w.shape.number, w.partition)
+	w.bound = q.planner.shapeBounds.indexOf(w.shape, w.partition)
 	switch {
 	case w.complex:
 		*h = durationBound{0, w.bound}
@@ -255,7 +255,11 @@ func (q *Queue) decideInOrder(first int) {
 			if p.stopped {
 				return
 			}
-			if h.least > p.shapeBounds.limits[h.shape] {
+			limit := p.shapeBounds.limits[h.shape]
+			if limit == unbounded && h.least > 0 {
+				limit = p.computeBound(h.shape)
+			}
+			if h.least > limit {
 				q.skipped = true
 				continue
 			}
@@ -309,6 +313,9 @@ func (q *Queue) decide(w *pendingJob) {
 			q.out = append(q.out, d)
 		}
 	}
+	if !w.complex {
+		p.computeBound(w.bound) // which a search that failed has lowered
+	}
 }
 
 // Backfilled returns how many jobs of the last result of Decide start before jobs ahead of
@@ -323,43 +330,6 @@ func (q *Queue) members(group int64) (jobs []*Job) {
 		}
 	}
 	return jobs
-}
-
-// cannotStart reports whether it is known, without a search, that the job neither starts
-// now nor gets a reservation.
-func (p *planner) cannotStart(w *pendingJob) bool {
-	switch {
-	case w.complex:
-		return false
-	case !p.sparse || p.reserved[w.partition] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
-		return false
-	}
-	may := p.maxDurations[w.shape.number]
-	if may == unknown {
-		may = p.boundDuration(w.shape)
-	}
-	p.shapeBounds.limits[w.bound] = clampUint32(may)
-	return w.begin > p.now || w.minDuration > may
-}
-
-// unknown marks a shape whose longest duration has not been computed.
-const unknown = -1
-
-// boundDuration returns an upper bound for the duration of a job of the shape that starts
-// now, or 0 if it cannot start. The bound only decreases within a cycle.
-func (e *engine) boundDuration(s *requestShape) int64 {
-	may := Forever
-	switch {
-	case e.v[e.first] < s.leastTotalCPUs || int(s.class.count[e.first]) < s.leastNodes:
-		may = 0
-	case s.Reservation == "": // a reservation may end a job early
-		may = e.longestSimple(s)
-	}
-	if s.epoch == e.epoch {
-		may = min(may, s.refused-1)
-	}
-	e.maxDurations[s.number] = may
-	return may
 }
 
 // Snapshot returns the queue at now for a full plan. It remains valid, and may be used

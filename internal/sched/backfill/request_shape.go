@@ -38,11 +38,10 @@ type requestShape struct {
 	// running now, infeasibleFor one for which they do (0: none is known).
 	feasibleFor, infeasibleFor int64
 
-	number int32 // index in engine.maxDurations
-
-	// refused is the shortest duration that is known not to start now, valid in epoch.
-	refused int64
-	epoch   int
+	number int32 // index in engine.maxDurations and engine.refusals
+	// leastTasks is the minimum number of tasks, if no node of the class runs more of them than
+	// its free CPUs divided by those that the class demands; else 0.
+	leastTasks int64
 }
 
 // shapeOf returns the shape of the job for one of its choices of nodes. Choices from
@@ -123,6 +122,7 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 	e.classify(s, k)
 	s.number = int32(len(e.maxDurations))
 	e.maxDurations = append(e.maxDurations, unknown)
+	e.refusals = append(e.refusals, refusal{})
 	e.shapes[k] = s
 	return s
 }
@@ -160,6 +160,9 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	s.classDecides = exactly && same
 	s.dominance = e.dominanceGroupOf(s, k, plain)
 	s.simple = s.classDecides && plain && s.tasksWanted(s.leastNodes) == s.leastNodes*each
+	if s.class != nil && !s.Overcommit && s.sharers() <= 1 && s.perTask() >= int(s.class.cpus) {
+		s.leastTasks = int64(s.tasksWanted(s.leastNodes))
+	}
 }
 
 // classFor returns the class of a demand; same is false if the demand of the class is

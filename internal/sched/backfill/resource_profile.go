@@ -1,6 +1,9 @@
 package backfill
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // resourceProfile is the free amounts of resources over time: a row for each resource, a
 // column for each time slot. Slot i is [at[i], at[i+1]); the last slot has no end.
@@ -17,13 +20,37 @@ type resourceProfile struct {
 	v      []int32 // row by row
 }
 
+// newResourceProfile returns a profile with these slots and room for further ones. Its amounts
+// are arbitrary.
 func newResourceProfile(at []int64, rows int, exact bool, room int) resourceProfile {
 	s := resourceProfile{at: at, exact: exact, rows: rows, stride: len(at) + room}
 	if exact {
 		s.stride += 16 + len(at)/4
 	}
-	s.v = make([]int32, rows*s.stride)
+	s.v = idleAmounts.get(rows * s.stride)
 	return s
+}
+
+// amountsPool holds the memory of profiles that are no longer needed. A plan of a large cluster
+// needs tens of megabytes for a moment.
+type amountsPool struct{ pool sync.Pool }
+
+var idleAmounts amountsPool
+
+// get returns n amounts with arbitrary values.
+func (p *amountsPool) get(n int) []int32 {
+	if v, ok := p.pool.Get().(*[]int32); ok && cap(*v) >= n {
+		return (*v)[:n]
+	}
+	return make([]int32, n)
+}
+
+// releaseMemory makes the memory of the profile, which is not used any more, available to others.
+func (s *resourceProfile) releaseMemory() {
+	if v := s.v; v != nil {
+		s.v = nil
+		idleAmounts.pool.Put(&v)
+	}
 }
 
 // row returns the amounts of row r, one for each slot. It is valid until the

@@ -72,15 +72,21 @@ func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
 	if s.ExactPerNode {
 		tasks = max(1, s.TasksPerNode)
 	}
+	differ := e.multithreaded || s.Exclusive || s.AllMemory // what the job gets depends on the node
 	for w, x := range e.scratch {
 		for ; x != 0 && i < len(out); x &= x - 1 {
 			node := w*64 + bits.TrailingZeros64(x)
-			n := &e.nodes[node]
-			cpus := s.cpusFor(n, tasks)
-			out[i] = Assignment{Node: node, Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus)}
-			if s.Exclusive {
-				out[i].GRES = n.wholeGRES()
+			if i == 0 || differ {
+				n := &e.nodes[node]
+				cpus := s.cpusFor(n, tasks)
+				out[i] = Assignment{Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus)}
+				if s.Exclusive {
+					out[i].GRES = n.wholeGRES()
+				}
+			} else {
+				out[i] = out[0]
 			}
+			out[i].Node = node
 			i++
 		}
 	}

@@ -263,9 +263,10 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 		return from
 	}
 	slot := e.slotAt(from)
-	probe := e.probe(slot, from)
+	probe := e.probe(from, slot)
 	count := e.countOffering(s.class, slot)
 	release := func(c *claim) {
+		probe.load(c, e, slot)
 		count -= probe.counts(s.class, c)
 		probe.apply(c, 0, 1, -1)
 		count += probe.counts(s.class, c)
@@ -293,27 +294,55 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 	return e.nextChange(from)
 }
 
-// probe returns an engine with one slot, which begins at t and has the amounts
-// of slot. The engine is reused by the next call. It has no owners and
-// no reserved licenses.
-func (e *engine) probe(slot int, t int64) *engine {
+// probe is an engine with a single slot, for claims that are released one after the other. It
+// has no owners and no reserved licenses, and the amounts of a node only once load was called
+// for a claim on it.
+type probe struct {
+	*engine
+	loaded []int // by node: the use of the probe in which its amounts were loaded
+	use    int
+}
+
+// probe returns a probe whose slot begins at t and has the amounts of slot. It is reused by
+// the next call.
+func (e *engine) probe(t int64, slot int) *probe {
 	if e.prober == nil {
-		e.prober = e.newProber()
+		e.prober = e.newProbe()
 	}
 	p := e.prober
+	p.use++
 	p.now, p.at[0] = e.now, t
-	for r := range p.v {
+	for r := range 1 + len(e.s.Licenses) {
 		p.v[r] = e.v[r*e.stride+slot]
 	}
 	return p
 }
 
-// newProber returns the engine of probe, which shares the nodes of e.
-func (e *engine) newProber() *engine {
+// newProbe returns a probe, which shares the nodes of e.
+func (e *engine) newProbe() *probe {
 	p := *e
-	p.classes, p.reservedLicenses, p.sparse, p.amountsOnly = nil, nil, false, true
+	p.classes, p.memberships = nil, memberships{}
+	p.reservedLicenses, p.sparse, p.amountsOnly = nil, false, true
 	p.resourceProfile = resourceProfile{at: []int64{0}, rows: e.rows, stride: 1, v: make([]int32, e.rows)}
-	return &p
+	return &probe{engine: &p, loaded: make([]int, len(e.nodes))}
+}
+
+// load copies the amounts of the claim's nodes in the slot of e, unless they were loaded.
+func (p *probe) load(c *claim, e *engine, slot int) {
+	for i := range c.nodes {
+		node := c.nodes[i].Node
+		if p.loaded[node] == p.use {
+			continue
+		}
+		p.loaded[node] = p.use
+		n := &e.nodes[node]
+		for r := n.first; r < n.first+e.rowsOf(n); r++ {
+			p.v[r] = e.v[r*e.stride+slot]
+		}
+		for _, k := range n.reservedCores {
+			p.v[k.row] = e.v[k.row*e.stride+slot]
+		}
+	}
 }
 
 // countOffering returns how many nodes satisfy the demand of the class in the slot,

@@ -9,13 +9,15 @@ import (
 // then one row for each GRES and, if the engine accounts for them, the owner and the CPUs
 // of sharing jobs.
 type nodeState struct {
-	*Node
+	*Node          // not read where a claim is booked: it is in another cache line
 	first          int
 	threadsPerCore int32  // CPUs of a core, at least 1
 	cpus           int32  // that jobs may have
 	memory         int32  // MiB that jobs may have
-	cores          CPUSet // that running jobs have
 	memoryUsed     bool   // some job has, or had, memory of the node
+	unavailable    bool   // Node.Unavailable
+	plain          bool   // no advance reservation has the node or cores of it
+	cores          CPUSet // that running jobs have
 	// sharers is the number of jobs that share each CPU.
 	sharers []int
 	// reservationIndexes are the indexes in Snapshot.AdvanceReservations of those with the
@@ -86,6 +88,7 @@ func (e *engine) initNodes(s *Snapshot, m *nodeMemory) {
 		n.threadsPerCore = int32(n.Node.threads())
 		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
 		n.memory = clampInt32(n.Memory - n.UsedMemory)
+		n.unavailable = n.Unavailable
 	}
 	e.initReservedCores(s)
 	for b := range s.AdvanceReservations {
@@ -94,6 +97,10 @@ func (e *engine) initNodes(s *Snapshot, m *nodeMemory) {
 				e.nodes[i].reservationIndexes = append(e.nodes[i].reservationIndexes, b)
 			}
 		}
+	}
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		n.plain = len(n.reservationIndexes) == 0 && len(n.reservedCores) == 0
 	}
 }
 
@@ -119,8 +126,11 @@ func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
 		}
 	}
 	e.resourceProfile = newResourceProfile(at, rows, exact, room)
+	if e.tracksOwners || e.oversubscribes || len(e.reservedLicenses) > 0 {
+		clear(e.v) // the rows of owners, sharing jobs and reserved licenses begin with zeros
+	}
 	for i, l := range s.Licenses {
-		e.add(1+i, 0, len(at), clampInt32(l.Total))
+		fill(e.row(1+i), clampInt32(l.Total))
 	}
 	e.fillReserved()
 	total := int32(0)
@@ -133,7 +143,7 @@ func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
 				fill(e.row(n.first+2+g), clampInt32(have.Count))
 			}
 		}
-		if !n.Unavailable {
+		if !n.unavailable {
 			total += n.cpus
 		}
 	}
@@ -141,8 +151,12 @@ func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
 }
 
 func fill(row []int32, v int32) {
-	for i := range row {
-		row[i] = v
+	if len(row) == 0 {
+		return
+	}
+	row[0] = v
+	for n := 1; n < len(row); n *= 2 {
+		copy(row[n:], row[:n])
 	}
 }
 
@@ -181,15 +195,23 @@ func (e *engine) occupy(c *claim, sign int32) {
 // apply books the claim in the slots from..to-1; with sign -1 it removes it.
 func (e *engine) apply(c *claim, from, to int, sign int32) {
 	total := int32(0)
+	onlyCPUs := sign > 0 && !e.tracksOwners && !e.oversubscribes && !e.hasReservedCores
 	for i := range c.nodes {
 		a := &c.nodes[i]
 		n := &e.nodes[a.Node]
+		if onlyCPUs && a.Memory == 0 && len(a.GRES) == 0 && n.plain {
+			e.takeCPUs(n, a.Node, from, to, int32(a.CPUCount))
+			if !n.unavailable {
+				total += int32(a.CPUCount)
+			}
+			continue
+		}
 		cpus := sign * int32(a.CPUCount)
 		if c.share > 1 && e.oversubscribes {
 			e.occupyShared(n, from, to, cpus, int32(e.minSharers))
 		} else {
 			e.add(n.first, from, to, -cpus)
-			if !n.Unavailable {
+			if !n.unavailable {
 				total += cpus
 			}
 		}
@@ -243,7 +265,7 @@ func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 		used[i] += cpus
 		d := (used[i]+share-1)/share - before
 		free[i] -= d
-		if !n.Unavailable {
+		if !n.unavailable {
 			all[i] -= d
 		}
 	}
