@@ -114,9 +114,9 @@ func TestNormalForm(t *testing.T) {
 	s := &side{bin: "/opt/bin", jobs: map[string]string{"running": "1003", "het": "1020"}}
 	for _, c := range []struct{ command, args, text, want string }{
 		{"squeue", "", " 1003 debug 1021", " J2__ debug H+1_"},
-		{"sbatch", "", "Submitted batch job 1040", "Submitted batch job NEW_"},
+		{"sbatch", "", "Submitted batch job 1040", "Submitted batch job NEW"},
 		{"sbatch", "--test-only", "sbatch: Job 2222 to start", "sbatch: Job JOB to start"},
-		{"sbatch", "", "1041", "N+1_"},
+		{"sbatch", "", "1041", "N+1"},
 		{"squeue", "", "1020_[0-5] 1003.batch 1003.5", "J11__[0-5] J2__.batch J2__.5"},
 		{"sprio", "", "  1003   0.0123  12", " J#__ # #"},
 		{"scontrol", "show job", "   Priority=77 SchedNodeList=n1 NumNodes=1 Features=a b", "Priority=*|NumNodes=1|Features=a b"},
@@ -126,6 +126,52 @@ func TestNormalForm(t *testing.T) {
 		if got := strings.Join(n.lines(c.text+"\n"), "|"); got != c.want {
 			t.Errorf("%q: %q, want %q", c.text, got, c.want)
 		}
+	}
+}
+
+// Slurm's ids grow faster than Berth's, as --test-only takes one.
+func TestIDsOfTheCallHaveNoWidth(t *testing.T) {
+	of := func(fresh, text string) string {
+		n := &normalizer{side: &side{}, fresh: fresh, command: "sbatch"}
+		return strings.Join(n.lines(text), "|")
+	}
+	if a, b := of("9999", "job 9999 and 10000"), of("105", "job 105 and 106"); a != b {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+func TestSameWidths(t *testing.T) {
+	jobs := func(id string) map[string]string {
+		m := map[string]string{}
+		for _, q := range queue {
+			m[q.name] = id
+		}
+		return m
+	}
+	p := &pair{slurm: &side{jobs: jobs("1001")}, berth: &side{jobs: jobs("2345")}}
+	if err := p.sameWidths(); err != nil {
+		t.Error(err)
+	}
+	p.berth.jobs["held"] = "999"
+	if err := p.sameWidths(); err == nil {
+		t.Error("ids of three and four digits pass as equally wide")
+	}
+}
+
+// The local cluster gets the configuration of the reference and the id of its next job.
+func TestSameIDs(t *testing.T) {
+	dir := t.TempDir()
+	text := "#!/bin/sh\n[ \"$SLURM_CONF\" = " + dir + "/ref.conf ] && printf 'MaxJobId = 5\\nNEXT_JOB_ID             = 12345\\n'\n"
+	if err := os.WriteFile(dir+"/scontrol", []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := sameIDs(t.Context(), &options{slurm: dir, conf: dir + "/ref.conf", state: dir + "/state"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	if want := "Include " + dir + "/ref.conf\nFirstJobId=12345\n"; err != nil || string(got) != want {
+		t.Errorf("%q %v, want %q", got, err, want)
 	}
 }
 

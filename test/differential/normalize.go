@@ -83,7 +83,9 @@ func (n *normalizer) record(l string) []string {
 	return out
 }
 
-// ids replaces the ids of jobs by words as long, so that columns keep their widths.
+// ids replaces the ids of jobs by words. Those of the prepared jobs, which lists show, are
+// as long as the ids, so that columns keep their widths. The words for jobs of the call
+// itself do not depend on how many jobs a system had before.
 func (n *normalizer) ids(l string) string {
 	var b strings.Builder
 	last := 0
@@ -107,7 +109,7 @@ func isWord(c byte) bool {
 // id returns the word of a job's id, or the number if it is none.
 func (n *normalizer) id(id string) string {
 	if id == n.fresh {
-		return padded("NEW", len(id))
+		return "NEW"
 	}
 	for i, q := range queue {
 		if n.side.jobs[q.name] == id {
@@ -119,7 +121,7 @@ func (n *normalizer) id(id string) string {
 		return id
 	}
 	if base, err := strconv.Atoi(n.fresh); err == nil && v > base && v < base+4 {
-		return padded("N+"+itoa(v-base), len(id))
+		return "N+" + itoa(v-base)
 	}
 	if base, err := strconv.Atoi(n.side.jobs["het"]); err == nil && v == base+1 {
 		return padded("H+1", len(id))

@@ -74,6 +74,9 @@ func (p *pair) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := p.sameWidths(); err != nil {
+		return err
+	}
 	return p.onBoth(func(s *side) error {
 		if o := s.run(p.users[0], nil, "", "scancel", s.jobs["cancelled"]); o.code != 0 {
 			return fmt.Errorf("%s: scancel: %s", s.name, o.err)
@@ -84,6 +87,19 @@ func (p *pair) prepare(ctx context.Context) error {
 		}
 		return s.awaitRecord(ctx, "resources")
 	})
+}
+
+// sameWidths returns an error if the ids of a job have different numbers of digits: then
+// lists differ because of that alone.
+func (p *pair) sameWidths() error {
+	for _, q := range queue {
+		a, b := p.slurm.jobs[q.name], p.berth.jobs[q.name]
+		if len(a) != len(b) {
+			return fmt.Errorf("job %s is %s in Slurm and %s in Berth: the ids must have the same number of digits "+
+				"(without --state-dir they have)", q.name, a, b)
+		}
+	}
+	return nil
 }
 
 // awaitEmpty waits until a system has forgotten the jobs of an earlier run (MinJobAge).

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,9 +123,38 @@ func usersOf(list string) ([]*user.User, error) {
 	return out, nil
 }
 
-// up starts a local cluster of the shape of the reference.
+// nextID matches the line of scontrol show config with the id of Slurm's next job.
+var nextID = regexp.MustCompile(`(?m)^NEXT_JOB_ID\s*=\s*(\d+)$`)
+
+// sameIDs writes a slurm.conf beside the state directory that includes that of the
+// reference, with the id of Slurm's next job as the first one. It returns the file.
+func sameIDs(ctx context.Context, o *options) (string, error) {
+	c := exec.CommandContext(ctx, filepath.Join(o.slurm, "scontrol"), "show", "config")
+	c.Env = append(os.Environ(), "SLURM_CONF="+o.conf)
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("scontrol show config: %w", err)
+	}
+	id := nextID.FindSubmatch(out)
+	if id == nil {
+		return "", errors.New("scontrol show config prints no NEXT_JOB_ID")
+	}
+	conf, err := filepath.Abs(o.conf)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(filepath.Dir(o.state), "slurm.conf")
+	return file, os.WriteFile(file, fmt.Appendf(nil, "Include %s\nFirstJobId=%s\n", conf, id[1]), 0o644)
+}
+
+// up starts a local cluster of the shape of the reference, whose first job has the id of
+// Slurm's next one: columns cut ids at the same place only if they are as wide.
 func (p *pair) up(ctx context.Context, o *options) error {
-	args := []string{"up", "--state-dir", o.state, "--slurm-conf", o.conf}
+	conf, err := sameIDs(ctx, o)
+	if err != nil {
+		return err
+	}
+	args := []string{"up", "--state-dir", o.state, "--slurm-conf", conf}
 	if o.users != "" {
 		for _, u := range p.users {
 			args = append(args, "--user", u.Username)
