@@ -175,22 +175,25 @@ func (l *listing) includesCluster(s *state) bool {
 }
 
 func listAssociations(s *state, l *listing) []row {
-	if !l.includesCluster(s) {
+	if !l.includesCluster(s) || len(l.names)+len(l.ids) > 0 { // those are numbers, which no association has
 		return nil
 	}
-	users := slices.Concat(l.users, l.names)
+	users := l.users
 	var out []row
 	for _, name := range s.accountNames() {
 		if !matches(l.accounts, name) || !matches(l.parents, s.parent(name)) {
 			continue
 		}
 		ofAccount, ofUser := name, name
-		if l.tree {
+		if l.tree && !l.withoutParents {
 			indent := strings.Repeat(" ", s.depth(name))
 			ofAccount, ofUser = indent+name, indent+" "+name
 		}
 		if len(users)+len(l.partitions) == 0 && !l.onlyDefaults {
 			r := s.accountRow(name)
+			if l.withoutParents {
+				r = s.withoutParent(name, r)
+			}
 			r.values["Account"] = ofAccount
 			out = append(out, r)
 		}
@@ -202,11 +205,42 @@ func listAssociations(s *state, l *listing) []row {
 				}
 				r := s.associationRow(u, &a)
 				r.values["Account"] = ofUser
+				if l.withoutParents {
+					r.limits, r.values["QOS"], r.values["Def QOS"] = &a.Limits, strings.Join(a.QOS, ","), a.DefaultQOS
+				}
 				out = append(out, r)
 			}
 		}
 	}
+	if l.withoutParents {
+		slices.SortStableFunc(out, func(a, b row) int { return cmp.Compare(flatOrder(&a), flatOrder(&b)) })
+	}
 	return out
+}
+
+// flatOrder returns where the row of an association stands in a list without parents: Slurm
+// has the users first, those of root, its oldest account, behind the others.
+func flatOrder(r *row) int {
+	switch {
+	case r.values["User"] == "":
+		return 2
+	case r.values["Account"] == rootAccount:
+		return 1
+	}
+	return 0
+}
+
+// withoutParent returns the row of an account with what it does not have from its parent.
+func (s *state) withoutParent(name string, r row) row {
+	delete(r.values, "ParentName")
+	r.limits, r.values["QOS"], r.values["Def QOS"] = &status.Limits{}, "", ""
+	if a := s.accounts[name]; a != nil {
+		r.limits, r.values["QOS"], r.values["Def QOS"] = &a.Limits, strings.Join(a.QOS, ","), a.DefaultQOS
+	}
+	if name == rootAccount && r.values["QOS"] == "" {
+		r.values["QOS"] = normalQOS
+	}
+	return r
 }
 
 func listUsers(s *state, l *listing) []row {

@@ -444,9 +444,36 @@ func TestLists(t *testing.T) {
 			"root|default root account|root|ref||root|1|||||||||||||||normal||\n",
 		"list user withassoc withcoord anna": "anna|physics|None||ref|physics||1||7||||||high|\n",
 		"show federation":                    "",
+		// Recorded with Slurm 22.05.8: without information about parents there is no order of
+		// the tree, and nothing is inherited.
+		"show assoc WOPInfo format=account,user,parentname,qos": "physics|anna||\nroot|root||\nroot|||normal\n" +
+			"science|||high\nphysics|||\n",
+		"show assoc wopi tree format=account,user,maxjobs": "physics|anna|\nroot|root|\nroot||\nscience||7\nphysics||\n",
+		// A list takes words of others for names.
+		"show user WOPInfo":    "",
+		"show user tree":       "",
+		"list account tree":    "",
+		"show qos withassoc":   "",
+		"show assoc 5":         "",
+		"list user withrawqos": "anna|physics|None\nroot|root|None\n",
 	} {
 		got := run(t, d, "", append([]string{"-n", "-P"}, strings.Fields(command)...)...)
 		if got != (result{out: want}) {
+			t.Errorf("%s: %+v, want %q", command, got, want)
+		}
+	}
+}
+
+// Recorded with Slurm 22.05.8, where associations have numbers in place of names.
+func TestAssociationsHaveNumbers(t *testing.T) {
+	for command, want := range map[string]string{
+		"show assoc foo Bar": "sacctmgr: error: Invalid value for AssocId (foo)\n" +
+			"sacctmgr: error: Invalid value for AssocId (bar)\n",
+		"show assoc withcoord": "sacctmgr: error: Invalid value for AssocId (withcoord)\n",
+		"show assoc id=x":      "sacctmgr: error: Invalid value for AssocId (x)\n",
+		"show assoc names=x":   " Unknown condition: names=x\n",
+	} {
+		if got := run(t, newDatabase(), "", strings.Fields(command)...); got != (result{err: want, code: 1}) {
 			t.Errorf("%s: %+v, want %q", command, got, want)
 		}
 	}

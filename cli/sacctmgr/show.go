@@ -36,6 +36,11 @@ type table struct {
 	assocColumns string // those that WithAssoc adds
 	// conditions are those that select nothing if they have no value.
 	conditions []string
+	// words are the keywords without a value that the list knows beside where, set and
+	// WithDeleted; others are names.
+	words []string
+	// numbered: what Slurm reads as names are numbers of records, which do not exist here.
+	numbered string
 	// printed are the headers of the columns that rows have, not even as spaces others; nil: all.
 	printed []string
 }
@@ -44,12 +49,13 @@ type table struct {
 var listables = []listable{
 	{name: "accounts", least: 2, table: accountTable},
 	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns,
-		conditions: []string{"Accounts", "Clusters"}}},
+		conditions: []string{"Accounts", "Clusters"}, numbered: "AssocId",
+		words: []string{"Tree", "WOLimits", "WOPInfo", "WOPLimits", "WithSubAccounts", "WithRawQOS", "OnlyDefaults"}}},
 	{name: "users", least: 1, table: userTable},
 	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns,
 		conditions: []string{"Names", "Descriptions", "ID"}}},
 	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns,
-		conditions: []string{"Names", "Clusters"}}},
+		conditions: []string{"Names", "Clusters"}, words: []string{"WOLimits"}}},
 	{name: "wckeys", least: 1, table: &table{
 		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege,
 		from: wckeyTable}},
@@ -77,12 +83,13 @@ var listables = []listable{
 var (
 	accountTable = &table{
 		hint: hintValue, rows: listAccounts, columns: accountColumns, assocColumns: accountAssocColumns,
-		conditions: []string{"Names", "Accounts", "Descriptions", "Organizations"},
+		conditions: []string{"Names", "Accounts", "Descriptions", "Organizations"}, words: wordsOfNamed,
 	}
 	userTable = &table{
 		hint: hintValue, rows: listUsers, columns: userColumns, assocColumns: userAssocColumns,
-		conditions: []string{"Names", "Users"},
+		conditions: []string{"Names", "Users"}, words: wordsOfNamed,
 	}
+	wordsOfNamed = []string{"WithAssoc", "WithCoordinator", "WOPLimits", "WithRawQOS"}
 )
 
 // Slurm's hints after the refusal of a condition. That of the lists of QOS and resources has
@@ -134,6 +141,7 @@ func (o *Options) show(ctx context.Context, words []string) error {
 type listing struct {
 	format                                string // "": the usual columns
 	withAssoc, withCoordinators, tree     bool
+	withoutParents                        bool
 	withoutLimits, onlyDefaults           bool
 	empty                                 []string // the conditions without a value
 	users, accounts, names, qos           []string
@@ -165,6 +173,36 @@ func enableListing(field func(*listing) *bool) func(*listing, keyvalue.Pair) err
 
 func listingNames(l *listing) *[]string { return &l.names }
 
+// keywords returns the listingWords that the list knows.
+func (t *table) keywords() keyvalue.Table[*listing] {
+	return slices.DeleteFunc(slices.Clone(listingWords), func(k keyvalue.Keyword[*listing]) bool {
+		common := k.Name == "" || k.Name == "where" || k.Name == "set" || k.Name == "WithDeleted"
+		switch {
+		case k.Form == keyvalue.Word:
+			return !common && !slices.Contains(t.words, k.Name)
+		default:
+			return t.numbered != "" && k.Name == "Names"
+		}
+	})
+}
+
+// checkNumbers returns the refusal of names where Slurm reads numbers.
+func (t *table) checkNumbers(l *listing) error {
+	if t.numbered == "" {
+		return nil
+	}
+	var lines []string
+	for _, w := range slices.Concat(l.names, l.ids) {
+		if strings.Trim(w, "0123456789") != "" {
+			lines = append(lines, "sacctmgr: error: Invalid value for "+t.numbered+" ("+strings.ToLower(w)+")")
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return &refusal{text: strings.Join(lines, "\n")}
+}
+
 // listingWords are in Slurm's order. Those that are ignored add or leave out
 // what does not exist here.
 var listingWords = keyvalue.Table[*listing]{
@@ -183,7 +221,10 @@ var listingWords = keyvalue.Table[*listing]{
 		Name: "WOLimits", Least: 4, Form: keyvalue.Word,
 		Set: enableListing(func(l *listing) *bool { return &l.withoutLimits }),
 	},
-	{Name: "WOPInfo", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{
+		Name: "WOPInfo", Least: 4, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.withoutParents }),
+	},
 	{
 		Name: "WOPLimits", Least: 4, Form: keyvalue.Word,
 		Set: enableListing(func(l *listing) *bool { return &l.withoutLimits }),
@@ -241,10 +282,14 @@ func (t *table) unknownCondition(p keyvalue.Pair) error {
 // showTable prints a table of the present state.
 func (o *Options) showTable(ctx context.Context, t *table, words []string) error {
 	l := &listing{withAssoc: o.assocs}
+	known := t.keywords()
 	for _, p := range keyvalue.ParseAll(words) {
-		if known, err := listingWords.Set(l, p); err != nil || !known {
+		if known, err := known.Set(l, p); err != nil || !known {
 			return o.explain(cmp.Or(err, t.unknownCondition(p)))
 		}
+	}
+	if err := t.checkNumbers(l); err != nil {
+		return o.explain(err)
 	}
 	if t == accountTable || t == userTable {
 		l.names = lowerCase(l.names)
