@@ -184,6 +184,7 @@ func (o *Options) people(v *option.Values) error {
 	o.groupsFirst = v.Precedes("gid", "uid")
 	named := len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) > 0
 	if v.Has("allusers") {
+		o.unasked = len(q.Users) > 0
 		q.Users, q.UserIDs = nil, nil
 		return nil
 	}

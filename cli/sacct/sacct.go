@@ -48,6 +48,7 @@ type Options struct {
 	untilNow bool  // the time window ends now: no jobs that become eligible later
 	// ownComponents: of heterogeneous jobs only the components that -j names (--whole-hetjob=no).
 	ownComponents bool
+	unasked       bool // --allusers: the query does not have the users that were given
 	groupsFirst   bool // -g stands before -u
 }
 
@@ -87,11 +88,19 @@ func (o *Options) earlier(ctx context.Context, err error) error {
 	if failed != nil {
 		return err
 	}
+	return cmp.Or(o.unknownGiven(ctx, cluster), err)
+}
+
+// unknownGiven returns the error about a user, group or QOS of the command line that does
+// not exist.
+func (o *Options) unknownGiven(ctx context.Context, cluster Accounting) error {
+	q := o.given
 	q.Start, q.End = 1, 1 // no record is of interest
-	if list, failed := cluster.Records(ctx, q); failed == nil {
-		return cmp.Or(o.unknown(list), err)
+	list, err := cluster.Records(ctx, &q)
+	if err != nil {
+		return nil //nolint:nilerr // the error of the command itself counts
 	}
-	return err
+	return o.unknown(list)
 }
 
 // helpFormat lists the fields, four in a line.
@@ -120,6 +129,11 @@ func run(ctx context.Context, o *Options) error {
 	cluster, err := o.connect()
 	if err != nil {
 		return err
+	}
+	if o.unasked { // the query does not name them
+		if err := o.unknownGiven(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	list, err := cluster.Records(ctx, &o.query)
 	if err != nil {

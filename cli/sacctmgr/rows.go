@@ -72,9 +72,13 @@ func (s *state) effectiveQOS(account string, own []string) []string {
 	return list
 }
 
+// noUsage is what Slurm prints of a factor or threshold of usage, which only QOS have.
+const noUsage = "0.000000"
+
 func (s *state) accountRow(name string) row {
 	a := s.accounts[name]
-	r := row{values: map[string]string{"Cluster": s.cluster, "Account": name}, limits: &status.Limits{}}
+	r := row{limits: &status.Limits{}, values: map[string]string{
+		"Cluster": s.cluster, "Account": name, "UsageFactor": noUsage, "UsageThres": noUsage}}
 	if name == rootAccount {
 		r.values["Descr"], r.values["Org"] = "default root account", rootAccount
 	} else {
@@ -104,6 +108,7 @@ func (s *state) associationRow(u *status.AcctUser, a *status.AcctAssociation) ro
 			"UID": fmt.Sprint(u.UID), "Coord Accounts": strings.Join(s.coordinated(u.Name), ","),
 			"Def Acct": u.DefaultAccount, "Admin": cmp.Or(u.AdminLevel, "None"), "Def WCKey": u.DefaultWCKey,
 			"QOS": strings.Join(s.effectiveQOS(a.Account, a.QOS), ","), "Def QOS": defaultQOS,
+			"UsageFactor": noUsage, "UsageThres": noUsage,
 		},
 		limits: s.effectiveLimits(a.Account, a.Limits),
 	}

@@ -450,10 +450,12 @@ func TestLists(t *testing.T) {
 			"science|||high\nphysics|||\n",
 		"show assoc wopi tree format=account,user,maxjobs": "physics|anna|\nroot|root|\nroot||\nscience||7\nphysics||\n",
 		// A list takes words of others for names.
-		"show user WOPInfo":    "",
-		"show user tree":       "",
-		"list account tree":    "",
-		"show qos withassoc":   "",
+		"show user WOPInfo":                       "",
+		"show user tree":                          "",
+		"list account tree":                       "",
+		"show qos withassoc":                      "",
+		"show user format=usagefactor,usagethres": "0.000000|0.000000\n0.000000|0.000000\n",
+		"show assoc where user=anna format=usagefactor,usagethres": "0.000000|0.000000\n",
 		"show assoc 5":         "",
 		"list user withrawqos": "anna|physics|None\nroot|root|None\n",
 	} {

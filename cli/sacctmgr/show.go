@@ -177,12 +177,10 @@ func listingNames(l *listing) *[]string { return &l.names }
 func (t *table) keywords() keyvalue.Table[*listing] {
 	return slices.DeleteFunc(slices.Clone(listingWords), func(k keyvalue.Keyword[*listing]) bool {
 		common := k.Name == "" || k.Name == "where" || k.Name == "set" || k.Name == "WithDeleted"
-		switch {
-		case k.Form == keyvalue.Word:
+		if k.Form == keyvalue.Word {
 			return !common && !slices.Contains(t.words, k.Name)
-		default:
-			return t.numbered != "" && k.Name == "Names"
 		}
+		return t.numbered != "" && k.Name == "Names"
 	})
 }
 

@@ -83,10 +83,25 @@ func (s *specification) readsJob() bool {
 	})
 }
 
+// refusesSetting reports whether a key is unknown, or a number of nodes is none: both come
+// before the job is read.
+func (s *specification) refusesSetting() bool {
+	return slices.ContainsFunc(s.keys, func(key string) bool {
+		known := slices.ContainsFunc(jobKeys, func(k abbreviated) bool {
+			return k.key == strings.TrimRight(key, "+-")
+		})
+		nodes := key == "NumNodes" || key == "ReqNodes"
+		return !known || nodes && s.set[key] != "" && (s.set[key][0] < '0' || s.set[key][0] > '9')
+	})
+}
+
 // checkReadJob refuses what is not the id of one job if the job must be read.
 func (s *specification) checkReadJob() error {
 	if s.names == "" || !s.readsJob() || strings.Trim(s.names, "0123456789_+") == "" {
 		return nil
+	}
+	if s.refusesSetting() {
+		return nil // the server refuses that before it looks for the job, as Slurm's scontrol
 	}
 	return slurmerr.New(slurmerr.Refused, "Invalid job ID "+printable.Escape(s.names))
 }

@@ -34,12 +34,15 @@ var entities = []struct {
 	{"StepId", status.EntityStep, 3},
 }
 
-// reservationKeys are the letters that are enough for a key of a reservation, as
-// Slurm 22.05's scontrol takes them.
-var reservationKeys = []struct {
+// abbreviated is a key with the number of letters that are enough of it.
+type abbreviated struct {
 	key   string
 	least int
-}{
+}
+
+// reservationKeys are the letters that are enough for a key of a reservation, as
+// Slurm 22.05's scontrol takes them.
+var reservationKeys = []abbreviated{
 	{
 		"ReservationName",
 		1,
@@ -70,10 +73,7 @@ var reservationKeys = []struct {
 
 // jobKeys are the letters that are enough for a key of a job, as Slurm 22.05's scontrol
 // takes them. A word that fits several keys is the first of them.
-var jobKeys = []struct {
-	key   string
-	least int
-}{
+var jobKeys = []abbreviated{
 	{"Account", 1}, {"AdminComment", 6}, {"ArrayTaskThrottle", 10}, {"BurstBuffer", 1},
 	{"ClusterFeatures", 8}, {"Comment", 3}, {"Contiguous", 3}, {"CoreSpec", 4}, {"CPUsPerTask", 9},
 	{"Dependency", 1}, {"Deadline", 3}, {"DelayBoot", 5},

@@ -37,6 +37,7 @@ type Options struct {
 	factors   string // columns of the factors; empty: those with a weight
 	noHeader  bool
 	weights   bool
+	norm      bool // normalized priorities
 	byJob     bool // -j
 	nothing   bool // a list of users, partitions or jobs has no elements: no job matches
 	clusters  []string
@@ -118,6 +119,7 @@ func checkIDs(text string) error {
 // completeLayout sets the columns.
 func (o *Options) completeLayout(v *option.Values) error {
 	long, norm := v.Has("long"), v.Has("norm")
+	o.norm = norm
 	if v.Has("format") && long {
 		return option.FormatAndLong()
 	}
@@ -198,7 +200,7 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 		out = layout.AppendHeader(out)
 	}
 	if o.weights {
-		out = format.AppendWeights(out, layout, list)
+		out = format.AppendWeights(out, layout, list, o.norm)
 		_, err := o.p.Out.Write(out)
 		return err
 	}

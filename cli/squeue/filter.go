@@ -58,11 +58,8 @@ func (f *filter) set(v *option.Values) (err error) {
 	return nil
 }
 
-// isEmpty reports whether the option's value is a list without elements. An empty
-// SQUEUE_LICENSES is as if it were not set.
-func isEmpty(v *option.Values, name string) bool {
-	return v.Has(name) && len(v.List(name)) == 0 && (name != "licenses" || v.Last(name) != "")
-}
+// isEmpty reports whether the option's value is a list without elements.
+func isEmpty(v *option.Values, name string) bool { return v.Has(name) && len(v.List(name)) == 0 }
 
 // lower returns the names of accounts or QOS as they are stored.
 func lower(names []string) []string {

@@ -69,6 +69,10 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v == nil || err != nil {
 		return err
 	}
+	if v.Has("local") && v.Has("all_clusters") {
+		return &slurmerr.Error{Code: 1, Before: []string{
+			"Only one cluster option can be used (--all_clusters OR --cluster OR --local)"}}
+	}
 	o.style.NoHeader = v.Has("noheader")
 	if last := v.Last("parsable", "parsable2"); last != "" {
 		o.style.Delimiter, o.style.Ending = "|", last == "parsable"

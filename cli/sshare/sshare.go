@@ -20,6 +20,8 @@ import (
 type Cluster interface {
 	Shares(ctx context.Context) (*status.ShareList, error)
 	User() string
+	// Cluster returns the name of the cluster.
+	Cluster(ctx context.Context, names []string) (string, error)
 }
 
 // Options are the dependencies and options of sshare.
@@ -95,10 +97,18 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	users, err := o.users(v, c)
+	if err != nil {
+		return err
+	}
 	if v.Has("verbose") {
-		o.reportRequest(v, c)
+		o.reportRequest(v, users)
 	}
 	list, err := c.Shares(ctx)
+	if err != nil {
+		return err
+	}
+	cluster, err := clusterName(ctx, c, chosen)
 	if err != nil {
 		return err
 	}
@@ -112,9 +122,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	b = format.AppendFieldHeader(b, chosen, style)
 	values := make([]string, len(at))
-	for _, s := range o.wanted(v, c, list.Items) {
+	for _, s := range wanted(v, users, list.Items) {
 		for i, k := range at {
-			values[i] = value(fields[k].Name, &s)
+			if values[i] = value(fields[k].Name, &s); fields[k].Name == "Cluster" {
+				values[i] = cluster
+			}
 		}
 		b = format.AppendFields(b, chosen, values, style)
 	}
@@ -122,6 +134,14 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return fmt.Errorf("cannot write the list: %w", err)
 	}
 	return nil
+}
+
+// clusterName returns the name of the cluster if one of the columns has it.
+func clusterName(ctx context.Context, c Cluster, columns []format.Field) (string, error) {
+	if !slices.ContainsFunc(columns, func(f format.Field) bool { return f.Name == "Cluster" }) {
+		return "", nil
+	}
+	return c.Cluster(ctx, nil)
 }
 
 func helpFormat() string {
@@ -138,11 +158,11 @@ func helpFormat() string {
 }
 
 // reportRequest prints the users and accounts whose shares are shown.
-func (o *Options) reportRequest(v *option.Values, c Cluster) {
+func (o *Options) reportRequest(v *option.Values, users []string) {
 	for _, list := range []struct {
 		title string
 		names []string
-	}{{"Users", o.users(v, c)}, {"Accounts", v.All("accounts")}} {
+	}{{"Users", users}, {"Accounts", v.All("accounts")}} {
 		if len(list.names) == 0 {
 			list.names = []string{"all"}
 		}
@@ -155,26 +175,52 @@ func (o *Options) reportRequest(v *option.Values, c Cluster) {
 
 // users returns the users whose shares are shown: those of --users, otherwise the caller.
 // It returns nil if the shares of all users are shown.
-func (o *Options) users(v *option.Values, c Cluster) []string {
+func (o *Options) users(v *option.Values, c Cluster) ([]string, error) {
 	users := v.All("users")
-	if len(users) > 0 || v.Has("all") {
-		return users
+	if len(users) > 0 {
+		return o.userNames(users)
+	}
+	if v.Has("all") {
+		return nil, nil
 	}
 	me := c.User()
 	if me == "" && o.p.UID == 0 {
 		me = "root"
 	}
-	return []string{me}
+	return []string{me}, nil
 }
 
-// wanted returns the requested lines: by default every account and the caller.
-func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
-	users, accounts := o.users(v, c), v.All("accounts")
+// userNames returns the users with names in place of numbers.
+func (o *Options) userNames(users []string) ([]string, error) {
+	var names []string
+	for _, u := range users {
+		if strings.Trim(u, "0123456789") != "" {
+			names = append(names, u)
+			continue
+		}
+		name := ""
+		if strings.Trim(u, "0") == "" {
+			name = "root"
+		} else if o.p.Getent != nil {
+			line, _ := o.p.Getent("passwd", u)
+			name, _, _ = strings.Cut(line, ":")
+		}
+		if name == "" {
+			return nil, &slurmerr.Error{Code: 1, Before: []string{"Invalid user id: " + u}}
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// wanted returns the requested lines: by default every account and the caller. users nil:
+// all.
+func wanted(v *option.Values, users []string, all []status.Share) []status.Share {
+	accounts := v.All("accounts")
 	if v.Has("accounts") && len(accounts) == 0 {
 		return nil
 	}
 	only := v.Has("Users")
-	every := v.Has("all") || len(v.All("users")) == 0 && len(accounts) > 0 && only
 	least := -1
 	var out []status.Share
 	for _, s := range all {
@@ -182,7 +228,7 @@ func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []stat
 		case len(accounts) > 0 && !slices.ContainsFunc(accounts,
 			func(a string) bool { return strings.EqualFold(a, s.Account) }):
 			continue
-		case s.User == "" && only, s.User != "" && !every && !slices.Contains(users, s.User):
+		case s.User == "" && only, s.User != "" && users != nil && !slices.Contains(users, s.User):
 			continue
 		}
 		if least < 0 || s.Depth < least {

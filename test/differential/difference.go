@@ -50,13 +50,14 @@ type hunk struct{ slurm, berth []line }
 // hunks returns where two lists of lines differ, by their longest common subsequence.
 func hunks(a, b []line) []hunk {
 	a, b = a[:min(len(a), maxLines)], b[:min(len(b), maxLines)]
-	n := commonLengths(a, b)
+	x, y := timed(a), timed(b)
+	n := commonLengths(x, y)
 	var out []hunk
 	var h hunk
 	i, j := 0, 0
 	for i < len(a) || j < len(b) {
 		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
+		case i < len(a) && j < len(b) && same(&x[i], &y[j]):
 			if len(h.slurm)+len(h.berth) > 0 {
 				out, h = append(out, h), hunk{}
 			}
@@ -78,15 +79,37 @@ func hunks(a, b []line) []hunk {
 // maxLines is how many lines of an answer are compared.
 const maxLines = 400
 
+// timedLine is a line, and its text with a mark in place of each instant and duration.
+type timedLine struct {
+	line
+	marked string
+}
+
+func timed(lines []line) []timedLine {
+	out := make([]timedLine, len(lines))
+	for i, l := range lines {
+		out[i] = timedLine{l, duration.ReplaceAllString(instant.ReplaceAllString(l.text, "\x00"), "\x00")}
+	}
+	return out
+}
+
+// same reports whether two lines are equal but for times that are close.
+func same(a, b *timedLine) bool {
+	if a.where != b.where || a.marked != b.marked {
+		return false
+	}
+	return a.text == b.text || closeInTime(difference{a.where, a.text, b.text})
+}
+
 // commonLengths returns the lengths of the longest common subsequences of all suffixes.
-func commonLengths(a, b []line) [][]int {
+func commonLengths(a, b []timedLine) [][]int {
 	n := make([][]int, len(a)+1)
 	for i := range n {
 		n[i] = make([]int, len(b)+1)
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
+			if same(&a[i], &b[j]) {
 				n[i][j] = n[i+1][j+1] + 1
 			} else {
 				n[i][j] = max(n[i+1][j], n[i][j+1])

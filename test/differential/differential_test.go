@@ -219,6 +219,20 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// The systems start jobs some seconds apart: what is near in time is the same line, wherever
+// it stands in a list.
+func TestLinesOfCloseTimesAreTheSame(t *testing.T) {
+	slurm := linesOf("out", "2026-01-01T10:00:00", "N/A", "2026-01-01T10:00:20", "2026-01-01T10:00:40")
+	berth := linesOf("out", "2026-01-01T10:00:20", "N/A", "2026-01-01T10:00:40", "2026-01-01T10:00:55")
+	if got := differences(slurm, berth); got != nil {
+		t.Errorf("%v", got)
+	}
+	berth[3].text = "2026-01-01T12:00:00"
+	if got := differences(slurm, berth); len(got) != 1 {
+		t.Errorf("%v: two hours are a difference", got)
+	}
+}
+
 func TestSignaturesOfOneCauseAreEqual(t *testing.T) {
 	of := func(value, slurm string) string {
 		c := &call{kind: submit, command: "sbatch", parts: []part{{name: "nodes", value: value}}}

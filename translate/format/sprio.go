@@ -123,8 +123,9 @@ func tresFactors(p *status.Priority, weighted bool) string {
 // PriorityID returns the job's id as sprio shows it.
 func PriorityID(p *status.Priority) string { return itoa(p.ID) }
 
-// AppendWeights appends the line of sprio -w with the weights of the factors.
-func AppendWeights(b []byte, l Layout[status.Priority], list *status.PriorityList) []byte {
+// AppendWeights appends the line of sprio -w with the weights of the factors. With normalized
+// priorities (-n), Slurm prints nothing about weights of TRES that are not set.
+func AppendWeights(b []byte, l Layout[status.Priority], list *status.PriorityList, normalized bool) []byte {
 	names := map[string]string{
 		"AGE": "age", "ASSOC": "assoc", "FAIRSHARE": "fairshare", "JOBSIZE": "jobsize", "QOS": "qos",
 	}
@@ -141,6 +142,9 @@ func AppendWeights(b []byte, l Layout[status.Priority], list *status.PriorityLis
 				text = itoa(int64(list.Weights["partition"]))
 			case c.Column.Header == "TRES" && len(list.WeightTRES) == 0:
 				text = "(null)"
+				if normalized {
+					text = "" // in another form of the line
+				}
 			case name != "":
 				text = itoa(int64(list.Weights[name]))
 			}

@@ -25,8 +25,14 @@ func TestOrdersOfASlurm(t *testing.T) {
 		"-e": "wait run2 run run4 other array held",
 		"S":  "run run2 run4 wait held array other",
 		"-S": "wait run4 run2 run held array other",
-		"n":  "wait run4 run2 run other array held",
-		",":  "wait run4 run2 run other array held",
+		// Sorting by start and nodes turns the order around of jobs that have neither.
+		"N,j":  "run run2 run4 wait other held array",
+		"N,-j": "run run2 run4 array held other wait",
+		"-N,j": "array held other wait run4 run2 run",
+		"S,j":  "run run2 run4 wait other held array",
+		"e,j":  "array held other run4 run run2 wait",
+		"n":    "wait run4 run2 run other array held",
+		",":    "wait run4 run2 run other array held",
 	} {
 		var got []string
 		for _, j := range SortJobs(jobs, order) {

@@ -95,15 +95,36 @@ func SortJobsAt(rows []status.Job, order string, s *Settings) []*status.Job {
 		out[i] = &rows[i]
 	}
 	keys := sortKeys(order)
-	slices.SortFunc(out, func(a, b *status.Job) int {
-		for i := range keys {
-			if c := keys[i].compare(a, b, s); c != 0 {
-				return c
-			}
-		}
-		return compareUnsorted(a, b)
-	})
+	slices.SortFunc(out, func(a, b *status.Job) int { return compareBy(keys, a, b, s) })
 	return out
+}
+
+// compareBy compares jobs by the keys, the first of which counts most. As in Slurm 22.05.8,
+// sorting by start or nodes turns the order around in which jobs without either were before.
+func compareBy(keys []sortKey, a, b *status.Job, s *Settings) int {
+	if len(keys) == 0 {
+		return compareUnsorted(a, b)
+	}
+	k := &keys[0]
+	if c := k.compare(a, b, s); c != 0 {
+		return c
+	}
+	rest := compareBy(keys[1:], a, b, s)
+	if k.turnsAround(a) && k.turnsAround(b) {
+		return -rest
+	}
+	return rest
+}
+
+// turnsAround reports whether sorting by the key turns the order of j and its like around.
+func (k *sortKey) turnsAround(j *status.Job) bool {
+	switch k.column.Letter {
+	case 'S':
+		return j.Start == 0
+	case 'N':
+		return j.NodeList == "" && !k.descending
+	}
+	return false
 }
 
 // compareUnsorted orders jobs that are equal by every key, as Slurm 22.05.8 lists them: the
@@ -124,7 +145,7 @@ func (k *sortKey) compare(a, b *status.Job, s *Settings) int {
 	if missing := k.column.Missing; missing != nil {
 		switch x, y := missing(a), missing(b); {
 		case x && y:
-			return -compareUnsorted(a, b) // in either direction, as in Slurm
+			return 0
 		case x:
 			return 1
 		case y:
@@ -153,7 +174,7 @@ func (k *sortKey) compare(a, b *status.Job, s *Settings) int {
 func compareNodeLists(a, b *status.Job) int {
 	switch {
 	case a.NodeList == "" && b.NodeList == "":
-		return -compareUnsorted(a, b)
+		return 0
 	case a.NodeList == "":
 		return 1
 	case b.NodeList == "":

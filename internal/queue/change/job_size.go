@@ -25,6 +25,9 @@ func setNodeCount(c *jobChange, v string) error {
 		return refusal.NotSupported
 	}
 	least, most, err := value.Nodes(v)
+	if strings.HasPrefix(v, "-") && !isZero && err == nil {
+		err = &value.CountError{} // -MOST, which only options accept
+	}
 	s := &c.b.Spec.Job.Shape
 	switch {
 	case isZero, isDescending(v), Pending(c.b) && err == nil && !isRange && s.MaxNodes > 0 && least > s.MaxNodes:

@@ -109,6 +109,8 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"Comment", "hello", "", ""},
 		{"NumNodes", "2", "", noSupport},
 		{"NumNodes", "1-2", "", notPending},
+		{"NumNodes", "-1", `Invalid numeric value "-1" for requested node count.`,
+			`Invalid numeric value "-1" for requested node count.`},
 		{"NumNodes", "3-1", "Node count specification invalid", noSupport},
 		{"NumNodes", "0", "Node count specification invalid", "Node count specification invalid"},
 		{"NumTasks", "0", "Task count specification invalid", notPending},

@@ -123,18 +123,21 @@ func checkNames(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	return nil
 }
 
-// checkFeatures returns unknown if no node has one of the features.
-func checkFeatures(s *snapshot.Snapshot, constraint string, unknown error) error {
+// checkFeatures returns invalid if no node has one of the features.
+func checkFeatures(s *snapshot.Snapshot, constraint string, invalid error) error {
 	if constraint == "" {
 		return nil
 	}
 	c, err := value.ParseConstraint(constraint)
-	if err != nil {
+	switch {
+	case err != nil && strings.Count(constraint, "(") > strings.Count(constraint, ")"):
+		return invalid
+	case err != nil: // as in Slurm, also if they are preferred
 		return ErrFeature
 	}
 	for _, f := range c.Names {
 		if !s.HasFeature(f) {
-			return unknown
+			return invalid
 		}
 	}
 	return nil

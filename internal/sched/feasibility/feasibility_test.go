@@ -93,7 +93,7 @@ func TestCheck(t *testing.T) {
 func TestCheckFeatures(t *testing.T) {
 	s := newSnapshot(snapshot.Input{})
 	for prefer, want := range map[string]error{
-		"nosuch": ErrPrefer, "fast&nosuch": ErrPrefer, "[": ErrFeature, "fast": nil, "fast|": nil,
+		"nosuch": ErrPrefer, "fast&nosuch": ErrPrefer, "[": ErrFeature, "(fast": ErrPrefer, "fast)": ErrFeature, "fast": nil, "fast|": nil,
 	} {
 		b := schedtest.Job(0)
 		b.Spec.Job.Placement.Prefer = prefer
