@@ -85,6 +85,9 @@ func (c *command) onClusters(ctx context.Context, p *stdio.Process) (ok bool, er
 	if _, found := kube.Locate(p, names[0]); len(names) == 1 && !found && comparesItself[name] {
 		return false, nil
 	}
+	if hasWrongOption(name, args, p) {
+		return false, nil // the command says so, before it looks for the cluster
+	}
 	sites, err := known(name, p, locate(ctx, p, names))
 	switch {
 	case err != nil:
@@ -108,6 +111,16 @@ func (c *command) onClusters(ctx context.Context, p *stdio.Process) (ok bool, er
 		return true, c.create(p.WithEnv(sites[0].variables)).Run(ctx, args)
 	}
 	return true, c.onEach(ctx, p, sites)
+}
+
+// hasWrongOption reports whether a command that creates a job cannot read its options.
+func hasWrongOption(name string, args []string, p *stdio.Process) bool {
+	c, ok := map[string]option.Command{"salloc": option.Salloc, "srun": option.Srun}[name]
+	if !ok {
+		return false
+	}
+	_, err := option.Parse(c, args, p.Environ())
+	return err != nil
 }
 
 // known returns the sites without those whose names no cluster has, and reports these; it

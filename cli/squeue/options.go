@@ -25,6 +25,10 @@ func (o *Options) checks(ctx context.Context) option.Checks {
 		_, err := ids(value.SplitJobs(text))
 		return err
 	}
+	checks["steps"] = func(text string) error {
+		_, err := stepIDs(text)
+		return err
+	}
 	checks["states"] = func(text string) error {
 		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
 		return err

@@ -40,9 +40,10 @@ type Options struct {
 	order    string
 	settings format.Settings
 
-	steps      bool // -s
-	stepIDs    []string
-	stepLayout format.Layout[status.Step]
+	steps          bool // -s
+	stepIDs        []string
+	stepLayout     format.Layout[status.Step]
+	badStepColumns []string // of stepLayout
 
 	noHeader bool
 	long     bool
@@ -104,6 +105,7 @@ func run(ctx context.Context, o *Options) error {
 	if err := o.checkNodes(ctx, queue); err != nil {
 		return err
 	}
+	o.reportStepColumns()
 	if len(o.clusters) > 0 || o.named {
 		if o.settings.Cluster, err = queue.Cluster(ctx, o.clusters); err != nil {
 			return err

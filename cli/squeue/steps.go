@@ -37,31 +37,41 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 		text, *rest = (*rest)[0], (*rest)[1:]
 		o.filter.nothing = o.filter.nothing || strings.Trim(text, ",") == ""
 	}
+	var err error
+	o.stepIDs, err = stepIDs(text)
+	return err
+}
+
+// stepIDs returns the ids of a list.
+func stepIDs(text string) (out []string, err error) {
 	for _, id := range value.SplitJobs(text) {
 		if job, name, _ := strings.Cut(id, "."); stepID().MatchString(job+".0") && name != "" &&
 			(name[0] < '0' || name[0] > '9') {
 			id = job + ".0" // as Slurm reads a name, also that of the batch step
 		}
 		if !stepID().MatchString(id) {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", printable.Escape(id))
+			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", printable.Escape(id))
 		}
-		o.stepIDs = append(o.stepIDs, id)
+		out = append(out, id)
 	}
-	return nil
+	return out, nil
 }
 
 // completeStepLayout sets the columns of -s.
 func (o *Options) completeStepLayout(v *option.Values) {
-	var bad []string
 	switch {
 	case v.Last("Format") != "": // the variables are for jobs
-		o.stepLayout, bad = format.ParseNames(format.StepColumns(), v.Get("Format"))
+		o.stepLayout, o.badStepColumns = format.ParseNames(format.StepColumns(), v.Get("Format"))
 	case v.Last("format") != "":
-		o.stepLayout, bad = format.ParseLetters(format.StepColumns(), v.Get("format"))
+		o.stepLayout, o.badStepColumns = format.ParseLetters(format.StepColumns(), v.Get("format"))
 	default:
 		o.stepLayout, _ = format.ParseLetters(format.StepColumns(), format.StepDefault)
 	}
-	for _, b := range bad {
+}
+
+// reportStepColumns prints the errors about columns of -s that do not exist.
+func (o *Options) reportStepColumns() {
+	for _, b := range o.badStepColumns {
 		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job step format specification: %s\n", b)
 	}
 }

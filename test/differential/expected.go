@@ -25,7 +25,7 @@ var intended = []struct {
 	{"Wrong values", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES|Socks/Node)=|PerSocket=`),
 		regexp.MustCompile(`-B ?'?0|--extra-node\S*[ =]0`)},
 	{"Wrong values", regexp.MustCompile(`≠ No changes specified`), regexp.MustCompile(`^scontrol update`)},
-	{"Accounts and users", regexp.MustCompile(`show out: (TimeLimit|EndTime)=`), regexp.MustCompile(`(?i)fast`)},
+	{"Accounts and users", regexp.MustCompile(`show out: (TimeLimit|TimeMin|EndTime)=`), regexp.MustCompile(`(?i)fast`)},
 	{"Planned starts", regexp.MustCompile(`show out: Reason=None ≠ Reason=BeginTime`), nil},
 	{"`scontrol update` of a size", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
 		regexp.MustCompile(`(cores|sockets)-per|--nodes?[= ]0|-N ?0`)},

@@ -103,6 +103,12 @@ func (g *grammar) match(name, word string) (*Option, error) {
 	if g.sorted {
 		slices.SortFunc(names, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	}
+	for _, o := range options { // the C library does not list another name of the first one
+		if slices.Contains(o.names(), names[0]) {
+			names = slices.DeleteFunc(names, func(n string) bool { return n != names[0] && slices.Contains(o.names(), n) })
+			break
+		}
+	}
 	return nil, usageError("option '%s' is ambiguous; possibilities: '--%s'", word, strings.Join(names, "' '--"))
 }
 

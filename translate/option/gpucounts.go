@@ -71,6 +71,8 @@ func (c *gpuCounts) contradiction(s *job.Shape, tasksGiven, tasksImplied bool) s
 		return "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."
 	case c.job == 0 && c.task > 0 && !tasksGiven && !tasksImplied:
 		return "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
+	case c.socket > 0 && c.task > 0 && c.socket%c.task != 0:
+		return "Failed to validate job spec, --gpus-per-socket not multiple of --gpus-per-task."
 	case c.job == 0:
 		return ""
 	case c.node > 0 && c.job%c.node != 0:

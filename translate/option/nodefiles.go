@@ -17,6 +17,11 @@ func (p *Parsed) ReadNodes(read func(path string) ([]byte, error)) error {
 	if p.Has("nodefile") {
 		list, err := nodesIn(read, p.Client.NodeFile)
 		if err != nil {
+			for _, check := range []func(*Parsed) error{checkCPUBind, dropHint, checkHint} { // earlier ones
+				if err := check(p); err != nil {
+					return err
+				}
+			}
 			e := slurmerr.Wrap(slurmerr.BadValue, err, "Invalid --nodefile node file")
 			if p.Client.NodeFile != "" {
 				e.Message = err.Error() + "\n" + e.Message

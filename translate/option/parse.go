@@ -214,10 +214,6 @@ func (o *Option) explain(v string, err error) error {
 		return slurmerr.New(slurmerr.BadValue, count.Text)
 	case errors.As(err, &bind) && o.Name == "distribution":
 		return slurmerr.New(slurmerr.BadValue, bind.Text+"\nInvalid --distribution specification")
-	case errors.As(err, &bind) && o.Name == "cpu-bind":
-		e := slurmerr.New(slurmerr.Fatal, "Failed to parse --cpu-bind= values.")
-		e.Before = []string{"srun: error: " + bind.Text}
-		return e
 	case errors.As(err, &bind):
 		return slurmerr.New(slurmerr.BadValue, bind.Text)
 	case errors.Is(err, errNumber):

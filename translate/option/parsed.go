@@ -57,6 +57,8 @@ type Parsed struct {
 	// switchesWait is the wait of --switches without a time, in seconds, from the
 	// environment (SBATCH_WAIT4SWITCH and its equivalents).
 	switchesWait int32
+	badCPUBind   error // of the value of --cpu-bind
+
 	// deferred are the refusals that Slurm reports after it has parsed all options
 	// (Verify).
 	deferred []refusal

@@ -31,6 +31,21 @@ func TestRefusalsOfASlurm(t *testing.T) {
 		"srun -m plane=2 -N2 -n2":   "",
 		"salloc --power=x --sockets-per-node=0": "salloc: error: Ignoring unrecognized power option (x)\n" +
 			"salloc: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
+		// The words of --cpu-freq are recognized by their first letters.
+		"sbatch --cpu-freq=hignowh":     "",
+		"sbatch --cpu-freq=lox-medium1": "",
+		"sbatch --cpu-freq=hx": "sbatch: error: unrecognized --cpu-freq argument \"hx\"\n" +
+			"sbatch: error: Invalid --cpu-freq argument\n",
+		"sbatch --cpu-freq=1000-2000:per": "sbatch: error: illegal governor: per on --cpu-freq\n" +
+			"sbatch: error: Invalid --cpu-freq argument\n",
+		"sbatch --switches=@":   "sbatch: error: Invalid numeric value \"\" for --switches.\n",
+		"sbatch --switches=x@1": "sbatch: error: Invalid numeric value \"x\" for --switches.\n",
+		// --cpu-bind is checked once all options are read, and before the hint.
+		"srun --cpu-bind=x --relative=x": "srun: error: Invalid numeric value \"x\" for --relative.\n",
+		"srun --cpu-bind=x --hint=x": "srun: error: unrecognized --cpu-bind argument \"x\"\n" +
+			"srun: fatal: Failed to parse --cpu-bind= values.\n",
+		"srun --cpu 4": "srun: option '--cpu' is ambiguous; possibilities: '--cpu-bind' '--cpu-freq' '--cpus-per-gpu' " +
+			"'--cpus-per-task'\nTry \"srun --help\" for more information\n",
 		"srun --compress=NONE --sockets-per-node=0": "srun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
 		"srun --compress=x --sockets-per-node=0": "srun: error: Compression type 'x' unknown, " +
 			"disabling compression support.\nsrun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
@@ -79,6 +94,14 @@ func TestRequestsOfASlurm(t *testing.T) {
 	}
 	if p := parse("--delay-boot=INFINITE"); p.Job.Options["delay-boot"] != "-1" {
 		t.Errorf("%v", p.Job.Options)
+	}
+	// A hint on the command line replaces the variable about threads.
+	hinted, err := option.Parse(option.Sbatch, []string{"--hint=multithread", "job"}, []string{"SBATCH_THREADS_PER_CORE=2"})
+	if err == nil {
+		err = hinted.Verify()
+	}
+	if err != nil || hinted.Job.Shape.ThreadsPerCore != 0 || hinted.Job.Placement.Hint != "multithread" {
+		t.Errorf("--hint: %v %+v", err, hinted.Job.Shape)
 	}
 	// The configuration is checked once all options are read.
 	if w := parse("--core-spec=1 --power=x").Warnings; !strings.Contains(w[len(w)-1], "Ignoring -S") {

@@ -217,16 +217,22 @@ func cpuFreqError(v string) string {
 	return ""
 }
 
-var governors = []string{"conservative", "ondemand", "performance", "powersave", "userspace", "schedutil"}
+// Slurm recognizes frequencies and governors by their first letters, whatever follows.
+var (
+	frequencies = []string{"lo", "med", "hi", "highm1"}
+	governors   = []string{"co", "onde", "perf", "po", "user", "sche"}
+)
 
-func isGovernor(s string) bool { return slices.Contains(governors, strings.ToLower(s)) }
+func isGovernor(s string) bool {
+	return slices.ContainsFunc(governors, func(g string) bool { return strings.HasPrefix(strings.ToLower(s), g) })
+}
 
 // frequency returns a number that orders CPU frequencies and governors as Slurm does; 0: it is
 // neither. Of a number, what follows its digits is ignored.
 func frequency(s string) uint64 {
 	const named = 1 << 32
-	for i, name := range slices.Concat([]string{"low", "medium", "high", "highm1"}, governors) {
-		if strings.EqualFold(s, name) {
+	for i, name := range slices.Backward(slices.Concat(frequencies, governors)) { // highm1 before hi
+		if strings.HasPrefix(strings.ToLower(s), name) {
 			return named + uint64(i) //nolint:gosec // an index
 		}
 	}

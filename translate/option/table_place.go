@@ -163,6 +163,7 @@ func checkHint(p *Parsed) error {
 		switch word {
 		case "compute_bound", "memory_bound", "multithread", "nomultithread":
 		default:
+			p.deferred = nil // what they say comes later
 			return slurmerr.Newf(slurmerr.Refused, "unrecognized --hint argument %q, see --hint=help", word)
 		}
 	}
@@ -173,7 +174,12 @@ func checkHint(p *Parsed) error {
 func setSwitches(p *Parsed, v string, _ bool) error {
 	n, wait, timed := strings.Cut(v, "@")
 	c, err := value.Count(n)
-	if err != nil || timed && p.from == FromEnv { // a variable of its own has the time
+	switch {
+	case timed && p.from == FromEnv: // a variable of its own has the time
+		return errNumber
+	case err != nil && timed:
+		return badNumber(n, "--switches")
+	case err != nil:
 		return errNumber
 	}
 	p.Job.Placement.Switches = c

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -182,11 +183,20 @@ func setCPUBind(p *Parsed, v string, _ bool) error {
 		p.Client.Print, p.Client.PrintCode = cpuBindHelp, 1
 		return nil
 	}
-	if err := value.CPUBind(v); err != nil {
-		return err
-	}
+	p.badCPUBind = value.CPUBind(v)
 	p.Step.CPUBind = v
 	return nil
+}
+
+// checkCPUBind returns the error about --cpu-bind, which Slurm's srun finds when it has read
+// all options.
+func checkCPUBind(p *Parsed) error {
+	if p.badCPUBind == nil {
+		return nil
+	}
+	e := slurmerr.New(slurmerr.Fatal, "Failed to parse --cpu-bind= values.")
+	e.Before = []string{"srun: error: " + p.badCPUBind.Error()}
+	return e
 }
 
 const cpuBindHelp = `CPU binding of tasks:

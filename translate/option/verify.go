@@ -19,7 +19,7 @@ import (
 func (p *Parsed) Verify() error {
 	p.sortWarnings()
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkSpecialization, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
+		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
 		checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes,
 		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
 	} {
@@ -72,7 +72,7 @@ func (p *Parsed) Corrected(err error, checked bool) error {
 // size.
 func (p *Parsed) VerifyStep() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes,
+		checkVerbosity, checkCPUBind, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes,
 		checkSharing, checkRelative,
 	} {
 		if err := check(p); err != nil {
@@ -229,6 +229,10 @@ func resolveMemory(p *Parsed) error {
 
 // dropHint drops --hint if a more specific option was given.
 func dropHint(p *Parsed) error {
+	if p.Has("hint") && p.Given["hint"].From == FromCommandLine && p.Given["threads-per-core"].From == FromEnv {
+		delete(p.Given, "threads-per-core") // the hint replaces the variable
+		p.Job.Shape.ThreadsPerCore = 0
+	}
 	if p.Has("threads-per-core") && p.Step.CPUBind == "" {
 		p.inform("Setting --cpu-bind=threads as a default of --threads-per-core use")
 	}
