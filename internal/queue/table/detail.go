@@ -36,7 +36,7 @@ func setDetails(j *status.Job, b *v1alpha1.BatchJob) {
 
 func setGeometry(j *status.Job, s *job.Shape) {
 	j.TmpDisk = s.TmpDisk
-	j.MinCPUs = max(s.MinCPUs, max(1, s.CPUsPerTask)*max(1, s.TasksPerNode))
+	j.MinCPUs = leastCPUs(s)
 	j.SocketsPerNode, j.CoresPerSocket, j.ThreadsPerCore = s.SocketsPerNode, s.CoresPerSocket, s.ThreadsPerCore
 	j.TasksPerSocket, j.TasksPerCore = s.TasksPerSocket, s.TasksPerCore // --core-spec has no effect
 }
@@ -219,4 +219,14 @@ func heldGRES(g v1alpha1.GRESAllocation) string {
 		text += "(IDX:" + g.Indexes + ")"
 	}
 	return text
+}
+
+// leastCPUs returns how many CPUs of each node the job needs. Tasks with --overcommit share
+// the CPUs of one.
+func leastCPUs(s *job.Shape) int32 {
+	tasks := max(1, s.TasksPerNode)
+	if s.Overcommit {
+		tasks = 1
+	}
+	return max(s.MinCPUs, max(1, s.CPUsPerTask)*tasks)
 }

@@ -135,3 +135,22 @@ func TestFlagsAndListsOfASlurm(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// MinCPUsNode of scontrol show job of Slurm 22.05.8.
+func TestLeastCPUsOfANode(t *testing.T) {
+	for _, tt := range []struct {
+		shape job.Shape
+		want  int32
+	}{
+		{job.Shape{}, 1},
+		{job.Shape{TasksPerNode: 2, CPUsPerTask: 2}, 4},
+		{job.Shape{TasksPerNode: 2, Overcommit: true}, 1},
+		{job.Shape{TasksPerNode: 2, CPUsPerTask: 2, Overcommit: true}, 2},
+		{job.Shape{TasksPerNode: 4, MinCPUs: 2, Overcommit: true}, 2},
+		{job.Shape{MinCPUs: 3, Overcommit: true}, 3},
+	} {
+		if got := detailed(t, func(j *job.Job) { j.Shape = tt.shape }).MinCPUs; got != tt.want {
+			t.Errorf("%+v: %d, want %d", tt.shape, got, tt.want)
+		}
+	}
+}
