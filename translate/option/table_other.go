@@ -219,7 +219,7 @@ func cpuFreqError(v string) string {
 
 // Slurm recognizes frequencies and governors by their first letters, whatever follows.
 var (
-	frequencies = []string{"lo", "med", "hi", "highm1"}
+	frequencies = []string{"lo", "med", "hi", "highm1", "him1"}
 	governors   = []string{"co", "onde", "perf", "po", "user", "sche"}
 )
 

@@ -32,6 +32,10 @@ func TestCPUFrequencies(t *testing.T) {
 		"performance":          "Governor=Performance",
 		"UserSpace":            "Governor=UserSpace",
 		"low:unknown-governor": "CPU_max_freq=Low ",
+		"hignowh":              "CPU_max_freq=High ",
+		"5-highm12":            "CPU_min_freq=5 CPU_max_freq=Highm1 ",
+		"perfx":                "Governor=Performance",
+		"1000x":                "CPU_max_freq=1000 ",
 		"-":                    "CPU_min_freq= CPU_max_freq= ",
 	} {
 		if got := detailed(t, func(j *job.Job) { j.Options["cpu-freq"] = given }).CPUFreq; got != want {
