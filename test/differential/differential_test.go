@@ -355,6 +355,18 @@ func TestIntendedDifferencesAreDocumented(t *testing.T) {
 	}
 }
 
+func TestLimitRow(t *testing.T) {
+	e := &example{call: &call{kind: query, command: "sacct"},
+		slurm: linesOf("out", " Timelimit", "365-00:00+"), berth: linesOf("out", " Timelimit", " UNLIMITED")}
+	if got := limitRow(e); got != "Planned starts" {
+		t.Errorf("%q", got)
+	}
+	e.berth[1].text = "1-00:00:00"
+	if got := limitRow(e); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestIntendedRow(t *testing.T) {
 	for _, c := range []struct{ signature, call, row string }{
 		{"err:  ≠ sbatch: warning: --profile has no effect: x", "sbatch -H --profile task", "Options without effect"},

@@ -110,6 +110,28 @@ func updateRow(e *example) string {
 	return ""
 }
 
+// yearLimit matches the time limit that Slurm's backfill scheduler gives to a job without one.
+var yearLimit = regexp.MustCompile(`\b365-0[0-9:]*\+?`)
+
+// limitRow returns the row about jobs without a time limit, if a list differs only in theirs.
+func limitRow(e *example) string {
+	if e.call.kind != query {
+		return ""
+	}
+	unlimited := func(lines []line) []line {
+		out := slices.Clone(lines)
+		for i := range out {
+			text := yearLimit.ReplaceAllString(out[i].text, "UNLIMITED")
+			out[i].text = strings.TrimSpace(maskSpaces.ReplaceAllString(text, " "))
+		}
+		return out
+	}
+	if len(differences(unlimited(e.slurm), unlimited(e.berth))) == 0 {
+		return "Planned starts"
+	}
+	return ""
+}
+
 // intendedRow returns the row of the page about a cause, or "" if it is no difference on
 // purpose.
 func intendedRow(signature, call string) string {

@@ -29,7 +29,7 @@ func (r *run) write(o *options, took time.Duration) error {
 	expected := map[string][]*cause{} // by the row of the page
 	i := 0
 	for _, c := range r.sorted() {
-		if row := cmp.Or(intendedRow(c.signature, c.best.call.String()), updateRow(c.best)); row != "" {
+		if row := cmp.Or(intendedRow(c.signature, c.best.call.String()), updateRow(c.best), limitRow(c.best)); row != "" {
 			expected[row] = append(expected[row], c)
 			continue
 		}

@@ -46,6 +46,11 @@ func TestRefusalsOfASlurm(t *testing.T) {
 			"srun: fatal: Failed to parse --cpu-bind= values.\n",
 		"srun --cpu 4": "srun: option '--cpu' is ambiguous; possibilities: '--cpu-bind' '--cpu-freq' '--cpus-per-gpu' " +
 			"'--cpus-per-task'\nTry \"srun --help\" for more information\n",
+		"sbatch -L :1 --time-min=-1": "sbatch: error: Batch job submission failed: " +
+			"Invalid time-min specification (exceeds job's time or other limits)\n",
+		"sbatch -L :1 --time-min=10 -t5": "sbatch: error: Batch job submission failed: " +
+			"Invalid time-min specification (exceeds job's time or other limits)\n",
+		"sbatch -L :1 --time-min=5 -t10":            "sbatch: error: Batch job submission failed: Invalid license specification\n",
 		"srun --compress=NONE --sockets-per-node=0": "srun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
 		"srun --compress=x --sockets-per-node=0": "srun: error: Compression type 'x' unknown, " +
 			"disabling compression support.\nsrun: error: Invalid numeric value \"0\" for --sockets-per-node.\n",

@@ -109,7 +109,7 @@ func setLicenses(p *Parsed, v string, _ bool) error {
 	}
 	var err error
 	if p.Job.Licenses, err = value.Licenses(v); err != nil {
-		return p.refuseJob("Invalid license specification")
+		return p.refuseJob(invalidLicense)
 	}
 	return nil
 }

@@ -27,7 +27,25 @@ func (p *Parsed) Verify() error {
 			return err
 		}
 	}
+	p.orderRefusals()
 	return p.refused(false)
+}
+
+const (
+	invalidLicense = "Invalid license specification"
+	invalidTimeMin = "Invalid time-min specification (exceeds job's time or other limits)"
+)
+
+// orderRefusals puts a --time-min above the time limit, which the server finds too, in place of
+// licenses: Slurm's controller finds it first.
+func (p *Parsed) orderRefusals() {
+	t := &p.Job.Time
+	above := t.Min == job.Unlimited && t.Limit != job.Unlimited || t.Min > 0 && t.Limit > 0 && t.Min > t.Limit
+	for i := range p.deferred {
+		if r := &p.deferred[i]; above && r.reason == invalidLicense {
+			r.reason = invalidTimeMin
+		}
+	}
 }
 
 // ofConfiguration reports whether a warning is about an option that the configuration does not
