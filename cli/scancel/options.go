@@ -157,9 +157,9 @@ func parseIDs(args []string) ([]string, error) {
 
 // badTasks returns the error about an invalid range among the tasks of an array, or "".
 func badTasks(id string) string {
-	_, tasks, found := strings.Cut(id, "_[")
-	if !found {
-		return ""
+	job, tasks, found := strings.Cut(id, "_[")
+	if !found || job == "" || strings.Trim(job, "0123456789") != "" {
+		return "" // the tasks are not read
 	}
 	_, err := hostlist.Expand("[" + tasks)
 	return hostlist.RangeError(err)

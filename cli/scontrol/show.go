@@ -123,6 +123,9 @@ func (o *Options) hostnames(lists []string) error {
 		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", printable.Escape(list))
 		return nil // Slurm says so, and ends well
 	}
+	if len(names) == 0 {
+		return nil
+	}
 	return o.p.Print(strings.Join(names, "\n") + "\n")
 }
 
