@@ -29,7 +29,8 @@ func (r *run) write(o *options, took time.Duration) error {
 	expected := map[string][]*cause{} // by the row of the page
 	i := 0
 	for _, c := range r.sorted() {
-		if row := cmp.Or(intendedRow(c.signature, c.best.call.String()), updateRow(c.best), limitRow(c.best)); row != "" {
+		row := cmp.Or(intendedRow(c.signature, c.best.call.String()), updateRow(c.best), limitRow(c.best))
+		if row != "" {
 			expected[row] = append(expected[row], c)
 			continue
 		}

@@ -103,9 +103,10 @@ func (g *grammar) match(name, word string) (*Option, error) {
 	if g.sorted {
 		slices.SortFunc(names, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	}
+	first := names[0]
 	for _, o := range options { // the C library does not list another name of the first one
-		if slices.Contains(o.names(), names[0]) {
-			names = slices.DeleteFunc(names, func(n string) bool { return n != names[0] && slices.Contains(o.names(), n) })
+		if all := o.names(); slices.Contains(all, first) {
+			names = slices.DeleteFunc(names, func(n string) bool { return n != first && slices.Contains(all, n) })
 			break
 		}
 	}

@@ -1,7 +1,6 @@
 package option
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,8 +18,8 @@ import (
 func (p *Parsed) Verify() error {
 	p.sortWarnings()
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, dropHint, checkHint, setImplicitTasks,
-		checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes,
+		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, dropHint, checkHint,
+		setImplicitTasks, checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes,
 		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
@@ -29,23 +28,6 @@ func (p *Parsed) Verify() error {
 	}
 	p.orderRefusals()
 	return p.refused(false)
-}
-
-const (
-	invalidLicense = "Invalid license specification"
-	invalidTimeMin = "Invalid time-min specification (exceeds job's time or other limits)"
-)
-
-// orderRefusals puts a --time-min above the time limit, which the server finds too, in place of
-// licenses: Slurm's controller finds it first.
-func (p *Parsed) orderRefusals() {
-	t := &p.Job.Time
-	above := t.Min == job.Unlimited && t.Limit != job.Unlimited || t.Min > 0 && t.Limit > 0 && t.Min > t.Limit
-	for i := range p.deferred {
-		if r := &p.deferred[i]; above && r.reason == invalidLicense {
-			r.reason = invalidTimeMin
-		}
-	}
 }
 
 // ofConfiguration reports whether a warning is about an option that the configuration does not
@@ -90,8 +72,8 @@ func (p *Parsed) Corrected(err error, checked bool) error {
 // size.
 func (p *Parsed) VerifyStep() error {
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkCPUBind, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList, checkGRESTypes,
-		checkSharing, checkRelative,
+		checkVerbosity, checkCPUBind, resolveMemory, checkGPUTaskRatio, dropHint, checkHint, checkNodeList,
+		checkGRESTypes, checkSharing, checkRelative,
 	} {
 		if err := check(p); err != nil {
 			return p.Corrected(err, true)
@@ -100,47 +82,6 @@ func (p *Parsed) VerifyStep() error {
 	p.warnStep()
 	return p.refused(true)
 }
-
-// refused returns the first deferred refusal of a job or a step, or nil. What the command
-// finds itself comes before what the controller would find.
-func (p *Parsed) refused(step bool) error {
-	for _, r := range p.deferred {
-		switch {
-		case r.reason != "" || step && r.ofJob:
-		case p.Client.Clusters != "" && strings.HasSuffix(r.err.Error(), invalidGRES) && !step:
-			return p.RefusedByController(invalidGRES) // as in Slurm, which leaves that to the cluster
-		default:
-			return r.err
-		}
-	}
-	for _, r := range p.deferred {
-		switch {
-		case step && r.ofJob:
-		case r.before != "":
-			return withBefore(p.RefusedByController(r.reason), p.Command.String()+": error: "+r.before)
-		case p.Client.TestOnly:
-			return p.RefusedByController(r.reason)
-		case step:
-			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", p.Step.JobID,
-				cmp.Or(p.badHosts, r.reason))
-		default:
-			return p.submission(r.reason)
-		}
-	}
-	return nil
-}
-
-// withBefore returns err with a line in front of it.
-func withBefore(err error, line string) error {
-	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
-		e.Before = append([]string{line}, e.Before...)
-	}
-	return err
-}
-
-// RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
-// controller.
-func (p *Parsed) RefusedLocally() bool { return len(p.deferred) > 0 }
 
 // warn adds a warning.
 func (p *Parsed) warn(format string, args ...any) {

@@ -1,0 +1,68 @@
+package option
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+const (
+	invalidLicense = "Invalid license specification"
+	invalidTimeMin = "Invalid time-min specification (exceeds job's time or other limits)"
+)
+
+// orderRefusals puts a --time-min above the time limit, which the server finds too, in place of
+// licenses: Slurm's controller finds it first.
+func (p *Parsed) orderRefusals() {
+	t := &p.Job.Time
+	above := t.Min == job.Unlimited && t.Limit != job.Unlimited || t.Min > 0 && t.Limit > 0 && t.Min > t.Limit
+	for i := range p.deferred {
+		if r := &p.deferred[i]; above && r.reason == invalidLicense {
+			r.reason = invalidTimeMin
+		}
+	}
+}
+
+// refused returns the first deferred refusal of a job or a step, or nil. What the command
+// finds itself comes before what the controller would find.
+func (p *Parsed) refused(step bool) error {
+	for _, r := range p.deferred {
+		switch {
+		case r.reason != "" || step && r.ofJob:
+		case p.Client.Clusters != "" && strings.HasSuffix(r.err.Error(), invalidGRES) && !step:
+			return p.RefusedByController(invalidGRES) // as in Slurm, which leaves that to the cluster
+		default:
+			return r.err
+		}
+	}
+	for _, r := range p.deferred {
+		switch {
+		case step && r.ofJob:
+		case r.before != "":
+			return withBefore(p.RefusedByController(r.reason), p.Command.String()+": error: "+r.before)
+		case p.Client.TestOnly:
+			return p.RefusedByController(r.reason)
+		case step:
+			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", p.Step.JobID,
+				cmp.Or(p.badHosts, r.reason))
+		default:
+			return p.submission(r.reason)
+		}
+	}
+	return nil
+}
+
+// withBefore returns err with a line in front of it.
+func withBefore(err error, line string) error {
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
+		e.Before = append([]string{line}, e.Before...)
+	}
+	return err
+}
+
+// RefusedLocally reports whether srun itself finds why the job cannot be, in place of the
+// controller.
+func (p *Parsed) RefusedLocally() bool { return len(p.deferred) > 0 }
