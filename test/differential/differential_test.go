@@ -158,6 +158,34 @@ func TestSameWidths(t *testing.T) {
 	}
 }
 
+// Another local cluster replaces the kubeconfigs of its users.
+func TestConfigsAreKept(t *testing.T) {
+	home, work := t.TempDir(), t.TempDir()
+	if err := os.MkdirAll(home+"/.local/state/berth", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := home + "/.local/state/berth/user.kubeconfig"
+	if err := os.WriteFile(file, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := &user.User{Username: "alice", Uid: me.Uid, Gid: me.Gid, HomeDir: home}
+	without := &user.User{Username: "bob", Uid: me.Uid, Gid: me.Gid, HomeDir: work}
+	configs, err := keepConfigs(work, []*user.User{with, without})
+	if err != nil || len(configs) != 1 {
+		t.Fatal(configs, err)
+	}
+	if err := os.WriteFile(file, []byte("second"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(configs["alice"]); err != nil || string(got) != "first" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
 // The local cluster gets the configuration of the reference and the id of its next job.
 func TestSameIDs(t *testing.T) {
 	dir := t.TempDir()

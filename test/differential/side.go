@@ -24,6 +24,7 @@ type side struct {
 	root    []string // what root's commands have in the environment in addition
 	work    string
 	timeout time.Duration
+	configs map[string]string // kubeconfigs of the users by name
 	jobs    map[string]string // ids of the prepared jobs by name
 	since   string            // when the first of them was submitted
 }
@@ -86,7 +87,38 @@ func newPair(ctx context.Context, o *options) (p *pair, down func(), err error) 
 		root: []string{"KUBECONFIG=" + filepath.Join(o.state, "kubeconfig")}}
 	p.slurm = &side{name: "Slurm", bin: o.slurm, work: work, timeout: o.timeout, jobs: map[string]string{},
 		own: []string{"SLURM_CONF=" + o.conf}}
+	if p.berth.configs, err = keepConfigs(work, p.users); err != nil {
+		down()
+		return nil, nil, err
+	}
 	return p, down, nil
+}
+
+// keepConfigs copies the kubeconfigs that a local cluster has written for its users into
+// work, and returns the copies by user: another local cluster of the same users, started
+// meanwhile, replaces the files.
+func keepConfigs(work string, users []*user.User) (map[string]string, error) {
+	configs := map[string]string{}
+	for _, u := range users {
+		data, err := os.ReadFile(filepath.Join(u.HomeDir, ".local/state/berth/user.kubeconfig"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the cluster is found in another way
+		}
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(work, u.Username+".kubeconfig")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return nil, err
+		}
+		if c := credential(u); os.Geteuid() == 0 && c != nil {
+			if err := os.Chown(file, int(c.Uid), int(c.Gid)); err != nil {
+				return nil, err
+			}
+		}
+		configs[u.Username] = file
+	}
+	return configs, nil
 }
 
 // clusterName returns the ClusterName of a slurm.conf.
@@ -191,6 +223,9 @@ func (s *side) run(u *user.User, variables []string, input, command string, args
 			c.Env = append(c.Env, s.root...)
 		} else {
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: credential(u)}
+			if file := s.configs[u.Username]; file != "" {
+				c.Env = append(c.Env, "KUBECONFIG="+file)
+			}
 		}
 	}
 	c.Env = append(c.Env, variables...)
