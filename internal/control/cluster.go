@@ -21,6 +21,9 @@ import (
 
 // Cluster is the cluster as a server process sees it.
 type Cluster struct {
+	// RebootProgram is the default of ClusterSpec.RebootProgram. Set it before Start.
+	RebootProgram string
+
 	// Config is the connection, with the process's identity.
 	Config *rest.Config
 	// Client reads and writes the API server directly (no cache). After a write to an
@@ -149,10 +152,12 @@ func (c *Cluster) JobPods(id int64) []*corev1.Pod {
 
 // Parameters returns the spec of the Cluster object; the defaults if there is none.
 func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
+	var spec v1alpha1.ClusterSpec
 	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
-		return s.Spec
+		spec = s.Spec
 	}
-	return v1alpha1.ClusterSpec{}
+	spec.RebootProgram = cmp.Or(spec.RebootProgram, c.RebootProgram)
+	return spec
 }
 
 // maxOverTime is the value of OverTimeLimit=UNLIMITED in minutes: a year, as in Slurm. A

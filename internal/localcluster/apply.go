@@ -70,17 +70,12 @@ func path(o *unstructured.Unstructured) (string, error) {
 
 // apply creates the object, or changes it to the given one.
 func (a *api) apply(ctx context.Context, o *unstructured.Unstructured) error {
-	return a.applyAs(ctx, fieldManager, o)
-}
-
-// applyAs creates the object, or changes the fields of the manager to those given.
-func (a *api) applyAs(ctx context.Context, manager string, o *unstructured.Unstructured) error {
 	p, err := path(o)
 	if err != nil {
 		return err
 	}
 	return a.retry(ctx, func() error {
-		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"?force=true&fieldManager="+manager,
+		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"?force=true&fieldManager="+fieldManager,
 			"application/apply-patch+yaml", o.Object, nil)
 	})
 }

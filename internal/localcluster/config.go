@@ -168,6 +168,7 @@ type SchedulerConfig struct {
 	Accounting string // database of accounting
 	Archive    string // directory of archived records
 	Directory  string // file with the sources of users
+	Reboot     string // program that restarts nodes
 }
 
 // NodesConfig is the configuration of the process nodes.

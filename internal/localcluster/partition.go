@@ -28,9 +28,6 @@ func configure(ctx context.Context, a *api, c Config) error {
 			return err
 		}
 	}
-	if err := configureReboots(ctx, a, c); err != nil {
-		return err
-	}
 	if err := configurePools(ctx, a, c); err != nil {
 		return err
 	}

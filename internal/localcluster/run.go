@@ -376,6 +376,9 @@ func (k *cluster) startNodes(ctx context.Context) error {
 	if k.Parts.Nodes == nil || len(k.Nodes) == 0 {
 		return nil
 	}
+	if err := writeRebootProgram(k.StateDir); err != nil {
+		return err
+	}
 	c := NodesConfig{
 		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), CloudDir: cloudDir(k.StateDir), Network: k.network,
 		RebootDir: rebootDir(k.StateDir),

@@ -47,7 +47,7 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 		Log:        k.log("scheduler"),
 		Admit:      k.gate().Decide,
 		Accounting: cmp.Or(k.Accounting, k.state.path(fileAccounting)), Archive: k.state.path(dirArchive),
-		Directory: k.Directory,
+		Directory: k.Directory, Reboot: rebootProgram(k.StateDir),
 	}
 	return k.startPart(ctx, "scheduler", func(ctx context.Context, ready func()) error {
 		return k.Parts.Scheduler(ctx, c, ready)
@@ -106,6 +106,7 @@ func (k *cluster) writeSchedulerArgs() error {
 		"--identity=local",
 		"--accounting-storage=" + cmp.Or(k.Accounting, k.state.path(fileAccounting)),
 		"--accounting-archive=" + k.state.path(dirArchive),
+		"--reboot-program=" + rebootProgram(k.StateDir),
 	}
 	if k.Directory != "" {
 		args = append(args, "--directory="+k.Directory, "--user-namespaces")

@@ -45,7 +45,13 @@ func TestNodeRemovalIsAnnounced(t *testing.T) {
 		})
 		eventually.Holds(t, what, func() bool { last = run(command); return last == want })
 	}
-	patch("/apis/berth.hpc/v1alpha1/clusters/berth", object{"spec": object{"removalGraceSeconds": 1}})
+	cluster := object{
+		"apiVersion": "berth.hpc/v1alpha1", "kind": "Cluster", "metadata": object{"name": "berth"},
+		"spec": object{"removalGraceSeconds": 1},
+	}
+	if code, text := admin.do(t, http.MethodPost, "/apis/berth.hpc/v1alpha1/clusters", cluster); code != http.StatusCreated {
+		t.Fatalf("%d %s", code, text)
+	}
 	const script = `trap 'echo signalled on $SLURMD_NODENAME; exit 0' USR1; echo started; while :; do sleep 0.1; done`
 	moves := run("sbatch --parsable -w n1 -o moves.txt --wrap 'sleep 1000'")
 	stays := run(`sbatch --parsable -w n1 --no-requeue --signal=B:USR1@1 -o stays.txt --wrap "` +

@@ -57,7 +57,8 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 		TLS:      app.TLSFiles{CA: c.CAFile, Certificate: c.CertFile, Key: c.KeyFile},
 		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true,
 		DefaultProfile: true, Identity: "local",
-		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
+		RebootProgram: c.Reboot,
+		Ready:         ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
 	}
 	if c.Directory != "" {
 		var err error

@@ -91,6 +91,9 @@ type Config struct {
 	// Directory names the sources with which Users are kept in step; nil: none.
 	Directory *usersync.Config
 
+	// RebootProgram reboots nodes if the Cluster names no program for it; "": none does.
+	RebootProgram string
+
 	// LeaderURL is where a process with the API role alone connects to the leader. "":
 	// the address in the webhook configurations.
 	LeaderURL string

@@ -51,7 +51,7 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		Register: values.Register, OnlyAPIServer: values.OnlyAPIServer, DefaultProfile: values.DefaultProfile,
 		Identity:     values.Identity,
 		StartTimeout: values.StartTimeout, HealthAddress: values.HealthAddress, JobSetAddress: values.JobSetAddress,
-		Pod:     values.Pod,
+		Pod: values.Pod, RebootProgram: values.Reboot,
 		Objects: values.Objects, AgentImage: values.AgentImage, Namespaces: values.Namespaces,
 	}
 	c.Election.Lease = values.Lease

@@ -45,6 +45,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err != nil {
 		return err
 	}
+	cluster.RebootProgram = cfg.RebootProgram
 	endpoint, err := openEndpoint(ctx, &cfg, cluster)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type Flags struct {
 	Retention                        int // days
 	HealthAddress, JobSetAddress     string
 	Pod, Objects, AgentImage, Labels string
-	Egress, Directory                string // files
+	Egress, Directory, Reboot        string // files
 	Namespaces, ProtectJobs, Verbose bool
 }
 
@@ -72,6 +72,8 @@ func (f *Flags) Set() *flag.FlagSet {
 		"refuse evictions of jobs' pods, so that kubectl drain waits for jobs; needs --user-namespaces")
 	s.StringVar(&f.Directory, "directory", "",
 		"`file` that names sources of users, such as LDAP, with which Users are kept in step (default: none)")
+	s.StringVar(&f.Reboot, "reboot-program", "",
+		"`program` that scontrol reboot runs unless the Cluster names one (default: none)")
 	s.BoolVar(&f.Verbose, "verbose", false, "log every decision")
 	return s
 }
