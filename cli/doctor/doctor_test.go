@@ -104,6 +104,11 @@ func TestDoctor(t *testing.T) {
 		"a node pool that shares nodes": {func(p fakeCluster) {
 			p["/apis/berth.hpc/v1alpha1/nodepools"] = `{"items":[{"metadata":{"name":"b"},"status":{"problem":"c1 belongs to another pool too, which is used"}}]}`
 		}, "warning  node pool b: c1 belongs to another pool too", false},
+		"nodes of a pool that do not come": {func(p fakeCluster) {
+			p["/apis/berth.hpc/v1alpha1/nodepools"] = `{"items":[{"metadata":{"name":"b"},"status":{"nodes":[` +
+				`{"name":"c1","state":"Failed","failures":3,"reason":"ResumeTimeout reached"},` +
+				`{"name":"c2","state":"PoweringDown","reason":"ResumeTimeout reached"},{"name":"c3","state":"Running"}]}}]}`
+		}, "warning  node pool b: c[1-2]: ResumeTimeout reached", false},
 		"refused": {func(p fakeCluster) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job in /work is rejected: not shared", true},
 		"no user": {func(p fakeCluster) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}

@@ -94,6 +94,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 		return err
 	}
 	cluster.Jobs.Subscribe(told.Changed)
+	cluster.NodePools.Subscribe(told.PoolChanged)
 	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
 		namespaceController = namespaces.New(cluster, cfg.UserNamespaces, cfg.Log)

@@ -64,6 +64,7 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	c.jobs(gauge)
 	c.requests(to)
 	c.nodes(gauge)
+	c.pools(gauge)
 	c.directory(gauge)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Backlog()))

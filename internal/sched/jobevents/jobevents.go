@@ -1,5 +1,6 @@
 // Package jobevents writes Kubernetes events about BatchJobs, which kubectl describe shows:
-// what happened to a job that its user did not cause, or every change of its state.
+// what happened to a job that its user did not cause, or every change of its state; and about
+// NodePools.
 package jobevents
 
 import (

@@ -72,6 +72,7 @@ func Next(p *v1alpha1.NodePool, assigned []string, f *Facts) (v1alpha1.NodePoolS
 			out.Nodes = append(out.Nodes, n)
 		}
 	}
+	out.Problem = join(out.Problem, contradictions(p, out.Nodes, f.Node))
 	slices.SortFunc(out.Nodes, func(a, b v1alpha1.PoolNode) int { return hostlist.Compare(a.Name, b.Name) })
 	return out, d.due
 }

@@ -1,0 +1,75 @@
+package pools
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// contradictions returns how nodes that run differ from what the pool says about them, and
+// whether another autoscaler removes them, too; "": nothing. Nodes with the same problem share
+// its text.
+func contradictions(p *v1alpha1.NodePool, nodes []v1alpha1.PoolNode, object func(string) *corev1.Node) string {
+	found := map[string][]string{}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.State != v1alpha1.PoolRunning {
+			continue
+		}
+		if o := object(n.Name); o != nil {
+			for _, text := range []string{lacks(&p.Spec, o), lacksLabel(&p.Spec, o), otherAutoscaler(o)} {
+				if text != "" {
+					found[text] = append(found[text], n.Name)
+				}
+			}
+		}
+	}
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, hostlist.Fold(found[text])+": "+text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// lacksLabel returns which promised label the node does not have; "": none.
+func lacksLabel(s *v1alpha1.NodePoolSpec, n *corev1.Node) string {
+	for _, key := range slices.Sorted(maps.Keys(s.Labels)) {
+		if n.Labels[key] != s.Labels[key] {
+			return fmt.Sprintf("without the label %s=%s", key, s.Labels[key])
+		}
+	}
+	return ""
+}
+
+// Marks of autoscalers: cluster-autoscaler taints nodes that it removes or is about to remove,
+// and Karpenter labels the nodes of its own pools.
+const (
+	taintAutoscaler = "OfClusterAutoscaler"
+	taintToBeGone   = "ToBeDeletedByClusterAutoscaler"
+	labelKarpenter  = "karpenter.sh/nodepool"
+)
+
+// otherAutoscaler returns the sign that something else than this pool decides when the node is
+// removed; "": there is none.
+func otherAutoscaler(n *corev1.Node) string {
+	for i := range n.Spec.Taints {
+		if key := n.Spec.Taints[i].Key; key == taintToBeGone || strings.HasSuffix(key, taintAutoscaler) {
+			return "cluster-autoscaler removes it, too (taint " + key + ")"
+		}
+	}
+	if pool, ok := n.Labels[labelKarpenter]; ok {
+		return "Karpenter removes it, too (label " + labelKarpenter + "=" + pool + ")"
+	}
+	return ""
+}
+
+// join joins texts that are not empty.
+func join(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
+}
