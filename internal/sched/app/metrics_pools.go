@@ -8,7 +8,7 @@ import (
 var (
 	poolNodesMetric = desc("node_pool_nodes", "Nodes of a pool by state: powered_down, powering_up, "+
 		"running, powering_down, failed.", "pool", "state")
-	poolCostMetric    = desc("node_pool_cost_per_hour", "Cost of the nodes of a pool that are not powered down.", "pool")
+	poolCostMetric    = desc("node_pool_cost_per_hour", "Cost of the nodes that are not powered down.", "pool")
 	poolProblemMetric = desc("node_pool_problem", "1 while something is wrong with the description of a pool.", "pool")
 )
 
