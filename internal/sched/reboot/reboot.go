@@ -37,6 +37,8 @@ type Controller struct {
 	// Leads reports whether this process certainly leads: programs of the site know no fence,
 	// so a process that may not lead any more must not run them. nil: it does. Set it before use.
 	Leads func() bool
+	// Perform runs the program for nodes; nil: as a program of the site. Set it before use.
+	Perform func(ctx context.Context, program string, nodes []string) error
 
 	cluster *control.Cluster
 	now     func() time.Time
@@ -45,6 +47,7 @@ type Controller struct {
 
 	mu        sync.Mutex
 	requested map[string]bool // nodes with the annotation
+	performed map[string]bool // nodes that the program is being run for
 }
 
 // New returns a Controller. It subscribes to the stores of c, which must not be filled yet.
@@ -105,16 +108,43 @@ func (x *Controller) Update(ctx context.Context) time.Time {
 		if r == nil {
 			continue // not written by scontrol
 		}
+		if x.isPerformed(n.Name) { // no job may start there before the program has ended
+			due = earliest(due, x.now().Add(time.Second))
+			continue
+		}
 		f := facts{now: x.now(), busy: r.Issued == nil && held()[n.Name], timeout: x.timeout(n.Name)}
 		after, at := next(n, r, f)
 		if after != nil && !x.write(ctx, n, after) {
 			at = f.now.Add(retryAfter)
 		}
-		if due.IsZero() || !at.IsZero() && at.Before(due) {
-			due = at
-		}
+		due = earliest(due, at)
 	}
 	return due
+}
+
+// earliest returns the earlier of two times that are not zero.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isPerformed reports whether the program is being run for the node.
+func (x *Controller) isPerformed(node string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.performed[node]
+}
+
+// setPerformed notes for which nodes the program is being run.
+func (x *Controller) setPerformed(nodes []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.performed = map[string]bool{}
+	for _, n := range nodes {
+		x.performed[n] = true
+	}
 }
 
 // heldNodes returns the nodes that jobs have.
@@ -179,15 +209,32 @@ func (x *Controller) Run(ctx context.Context) {
 	}
 }
 
-// act runs the program for all nodes that are to reboot now, and records that.
-func (x *Controller) act(ctx context.Context) error {
+// due returns the nodes that are to reboot now. Until setPerformed is called again they do not
+// get another state.
+func (x *Controller) due() []string {
 	var names []string
 	for _, n := range x.nodes() {
 		r := wire.ParseNodeReboot(n.Annotations)
-		if r != nil && r.Issued != nil && !r.Accepted && !hasReturned(n, r) {
+		if r != nil && r.Issued != nil && !r.Accepted {
 			names = append(names, n.Name)
 		}
 	}
+	x.setPerformed(names)
+	// Update may have seen a node return before that.
+	return slices.DeleteFunc(names, func(name string) bool {
+		n, ok := x.cluster.Nodes.Get(name)
+		if !ok {
+			return true
+		}
+		r := wire.ParseNodeReboot(n.Annotations)
+		return r == nil || r.Issued == nil || hasReturned(n, r)
+	})
+}
+
+// act runs the program for all nodes that are to reboot now, and records that.
+func (x *Controller) act(ctx context.Context) error {
+	names := x.due()
+	defer x.setPerformed(nil)
 	program := x.cluster.Parameters().RebootProgram
 	if len(names) == 0 || program == "" {
 		return nil
@@ -197,7 +244,7 @@ func (x *Controller) act(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, x.timeout(names[0]))
 	defer cancel()
-	if err := siteprogram.Run(limited, program, []string{strings.Join(names, ",")}, nil); err != nil {
+	if err := x.perform(limited, program, names); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -206,6 +253,13 @@ func (x *Controller) act(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (x *Controller) perform(ctx context.Context, program string, nodes []string) error {
+	if x.Perform != nil {
+		return x.Perform(ctx, program, nodes)
+	}
+	return siteprogram.Run(ctx, program, []string{strings.Join(nodes, ",")}, nil)
 }
 
 // accept records that the program has been run for the node.

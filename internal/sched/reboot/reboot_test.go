@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,4 +89,40 @@ func stored(t *testing.T, c *control.Cluster, name string) *corev1.Node {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// While the program runs, a node that has returned already gets no job: the program might
+// reboot it again.
+func TestNodeIsKeptWhileTheProgramRuns(t *testing.T) {
+	n := node(&wire.NodeReboot{}, "", "x")
+	c := fake.Cluster(interceptor.Funcs{}, n)
+	c.RebootProgram = "/reboot"
+	x := New(c, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	c.Nodes.Apply(stored(t, c, "n1"))
+	x.Update(t.Context())
+	returned := func() {
+		n := stored(t, c, "n1")
+		n.Status.NodeInfo.BootID = "second"
+		if err := c.Client.Status().Update(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		c.Nodes.Apply(n)
+	}
+	x.Perform = func(context.Context, string, []string) error {
+		returned()
+		if due := x.Update(t.Context()); !due.After(start) {
+			t.Errorf("looked at again at %v", due)
+		}
+		if got := stored(t, c, "n1").Annotations[wire.AnnotationState]; got != "down" {
+			t.Errorf("while the program runs the node is %q", got)
+		}
+		return nil
+	}
+	if err := x.act(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	x.Update(t.Context())
+	if got := state(stored(t, c, "n1")); got != "|" {
+		t.Errorf("afterwards the node is %q", got)
+	}
 }

@@ -230,6 +230,9 @@ func (s *apiServer) patch(k objectKey, data []byte, status bool) (client.Object,
 	if err != nil {
 		return nil, err
 	}
+	if was, ok := old.(*corev1.Node); ok {
+		return s.patchNode(k, was, after)
+	}
 	now := &v1alpha1.BatchJob{}
 	if err := json.Unmarshal(after, now); err != nil {
 		return nil, err
@@ -248,6 +251,17 @@ func (s *apiServer) patch(k objectKey, data []byte, status bool) (client.Object,
 	if same, err := json.Marshal(now); err == nil && bytes.Equal(same, before) {
 		return old, nil
 	}
+	s.store(k, now)
+	return now, nil
+}
+
+// patchNode stores the node that a patch has resulted in; its status stays.
+func (s *apiServer) patchNode(k objectKey, was *corev1.Node, data []byte) (client.Object, error) {
+	now := &corev1.Node{}
+	if err := json.Unmarshal(data, now); err != nil {
+		return nil, err
+	}
+	now.Status = was.DeepCopy().Status
 	s.store(k, now)
 	return now, nil
 }

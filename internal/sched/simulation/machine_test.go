@@ -34,6 +34,7 @@ func node(i int, ready bool) *corev1.Node {
 				"cpu": *resource.NewQuantity(cpusOfNode, resource.DecimalSI), "memory": resource.MustParse("4000Mi"),
 			},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
+			NodeInfo:   corev1.NodeSystemInfo{BootID: "0"},
 		},
 	}
 }
@@ -68,15 +69,18 @@ type machine struct {
 	sim     *simulation
 	created map[string]bool // names of the pods that were created
 	lost    map[string]time.Time
-	rented  map[string]*rented // machines of the pool
-	clocks  map[string]*clock  // of nodes
-	agents  map[runKey]*agents // by the attempt that they run or ran
-	reused  map[runKey]runKey  // by the attempt that pods were created for: the one that they run now, if it is another
+	rented  map[string]*rented   // machines of the pool
+	reboots map[string]time.Time // machines that reboot: when they return; zero: never
+	boots   map[string]int       // how often a node has rebooted
+	clocks  map[string]*clock    // of nodes
+	agents  map[runKey]*agents   // by the attempt that they run or ran
+	reused  map[runKey]runKey    // by the attempt that pods were created for: the one that they run now, if it is another
 }
 
 func newMachine(s *simulation) machine {
 	return machine{
 		sim: s, created: map[string]bool{}, lost: map[string]time.Time{}, rented: map[string]*rented{}, clocks: map[string]*clock{},
+		reboots: map[string]time.Time{}, boots: map[string]int{},
 		agents: map[runKey]*agents{}, reused: map[runKey]runKey{},
 	}
 }
@@ -118,6 +122,7 @@ func (m *machine) choices() (all []choice) {
 		}
 	}
 	m.poolChoices(add)
+	m.rebootChoices(add)
 	return append(all, m.orphanChoices()...)
 }
 
@@ -184,13 +189,14 @@ func (m *machine) bind(pods []*corev1.Pod, nodes []string) {
 // isLost reports whether the node does not respond.
 func (m *machine) isLost(name string) bool {
 	_, lost := m.lost[name]
-	return lost || m.isOff(name)
+	_, reboots := m.reboots[name]
+	return lost || reboots || m.isOff(name)
 }
 
 // nextDue returns the time until the next script ends, the next node returns, or agents
 // repeat a request, at most an hour.
 func (m *machine) nextDue() time.Duration {
-	d := m.poolDue()
+	d := min(m.poolDue(), m.rebootDue())
 	for _, at := range m.lost {
 		d = min(d, time.Until(at))
 	}
@@ -340,7 +346,8 @@ func (m *machine) writeNode(name string, ready bool) {
 		panic(err) // nodeName made it
 	}
 	n := node(i-1, ready)
-	n.UID = old.GetUID()
+	n.UID, n.Annotations, n.Status.NodeInfo.BootID = old.GetUID(), old.GetAnnotations(), m.bootID(name)
+	n.Spec = copyOf(old.(*corev1.Node)).Spec //nolint:forcetypeassert // of that kind
 	m.sim.api.put(n)
 }
 

@@ -97,6 +97,7 @@ func (m *machine) giveBack(names []string) {
 			continue
 		}
 		delete(m.rented, name)
+		delete(m.reboots, name)
 		_, wasLost := m.lost[name]
 		delete(m.lost, name)
 		for _, part := range m.sim.truth.parts() {
@@ -135,6 +136,7 @@ func (m *machine) poolChoices(add func(string, func())) {
 		add("node "+name+" registers", func() {
 			x.up = true
 			n := node(i, true)
+			n.Status.NodeInfo.BootID = m.bootID(name)
 			if x.less {
 				n.Status.Allocatable[corev1.ResourceCPU] = *resource.NewQuantity(1, resource.DecimalSI)
 			}

@@ -30,6 +30,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/power"
+	"github.com/berth-hpc/berth/internal/sched/reboot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/kube"
@@ -110,6 +111,8 @@ func (s *simulation) start() *process {
 	})
 	p.record()
 	plan.NeverRunnable, p.keep.Refused = p.keep.Enqueue, plan.Refused
+	reboots := reboot.New(p.cluster, p.clock.now, log)
+	reboots.Perform, p.cluster.RebootProgram = site{p}.Reboot, "/reboot"
 	fake.Feed(p.cluster, policies(s.preemptType)...)
 	for _, kind := range watchedKinds {
 		for _, o := range s.api.list(kind) {
@@ -118,10 +121,11 @@ func (s *simulation) start() *process {
 		p.delivered[kind] = len(s.api.events[kind])
 	}
 	nodes := power.New(p.cluster, site{p}, p.clock.now, log)
-	plan.UpdatePower = nodes.Update
+	plan.UpdatePower = updateNodes(nodes, reboots)
 	p.plan, p.starter = plan, start
 	p.running.Go(func() { plan.Run(withCaller(ctx, "planner")) })
 	p.running.Go(func() { p.keep.Run(ctx, keeperWorkers) })
+	p.running.Go(func() { reboots.Run(withCaller(ctx, "reboot")) })
 	if s.pool > 0 {
 		p.running.Go(func() { nodes.Run(withCaller(ctx, "power")) })
 	}
@@ -251,6 +255,8 @@ func set(o, stored client.Object) {
 		stored.(*v1alpha1.Reservation).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *corev1.Pod:
 		stored.(*corev1.Pod).DeepCopyInto(to) //nolint:forcetypeassert // the same key
+	case *corev1.Node:
+		stored.(*corev1.Node).DeepCopyInto(to) //nolint:forcetypeassert // the same key
 	case *jobset.JobSet, *podgroup.PodGroup: // they are not read
 	default:
 		panic(fmt.Sprintf("the simulation does not return a %T", o))

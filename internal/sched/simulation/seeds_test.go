@@ -106,7 +106,7 @@ var mustBeSeen = []string{
 	"further components started", "jobs started in a reservation", "preempted jobs ran again",
 	"jobs with records", "jobs ran in reused pods",
 	"nodes of the pool came and went", "machines that never registered", "machines that registered too late",
-	"machines with fewer CPUs", "clocks of nodes jumped", "clocks of leaders jumped",
+	"machines with fewer CPUs", "nodes that rebooted", "nodes that did not come back", "clocks of nodes jumped", "clocks of leaders jumped",
 	"jobs preempted with CANCEL", "jobs preempted with REQUEUE",
 }
 

@@ -146,9 +146,13 @@ func (s *simulation) settle() {
 		s.machine.restore(name)
 	}
 	start := time.Now()
-	cancelled := false
+	cancelled, repaired := false, time.Time{}
 	for {
 		s.step(false)
+		if time.Since(repaired) > 10*time.Minute {
+			s.machine.repairNodes()
+			repaired = time.Now()
+		}
 		switch over := time.Since(start); {
 		case len(s.truth.violations) > 0 || s.truth.settled():
 			return
@@ -298,7 +302,7 @@ func (s *simulation) answer(r *request) {
 func (s *simulation) fault() {
 	s.faults--
 	s.nextFault = time.Now().Add(s.between(0, 2*time.Minute))
-	names := []string{"process killed", "lease lost", "watch broken"}
+	names := []string{"process killed", "lease lost", "watch broken", "reboot requested"}
 	if !s.quiet {
 		names = append(names, "node lost", "pod evicted", "agent killed")
 	}
@@ -312,6 +316,8 @@ func (s *simulation) fault() {
 		happened = s.killLeader()
 	case "lease lost":
 		happened = s.loseLease()
+	case "reboot requested":
+		happened = s.machine.requestReboot()
 	case "node lost":
 		happened = s.machine.lose()
 	case "pod evicted":
