@@ -308,7 +308,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 		e.maxDurations[s.number] = 0
 		return nil
 	}
-	if duration >= e.refusedFrom(s.number) {
+	if e.isRefused(s, duration) {
 		return nil
 	}
 	in := e.interval(s, e.first, e.now, duration)
@@ -318,7 +318,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 		}
 	}
 	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 && len(e.groupNodes) == 0 {
-		e.refusals[s.number] = refusal{e.epoch, min(e.refusedFrom(s.number), duration)}
+		e.refuse(s, duration)
 		e.maxDurations[s.number] = min(e.maxDurations[s.number], duration-1)
 	}
 	return nil

@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -258,5 +259,30 @@ func TestGroupOfOneIsPlannedBehindTheOthers(t *testing.T) {
 		{ID: 1, Duration: 100, Priority: 3, Tasks: 4}, {ID: 2, Duration: 100, Priority: 2, Tasks: 4}, {ID: 3, Duration: 100, Priority: 1, Tasks: 4, Group: 7}}}
 	if d := s.Plan().Decisions; !d[0].StartNow || d[1].Start != 100 || d[2].Start < 200 {
 		t.Errorf("decisions %+v", d)
+	}
+}
+
+// A job without a time limit starts if it fits, by a plan and by a queue, also behind a job
+// that waits.
+func TestJobsWithoutATimeLimitStart(t *testing.T) {
+	s := &Snapshot{Nodes: nodes(2, 4), Policy: DefaultPolicy(), Pending: []Job{
+		{ID: 1, Priority: 9, Duration: Forever, MinNodes: 1},
+		{ID: 2, Priority: 8, Duration: 10, MinNodes: 3}, // never runs
+		{ID: 3, Priority: 7, Duration: Forever, MinNodes: 1, Partition: 1},
+		{ID: 4, Priority: 6, Duration: 10, MinNodes: 2, CPUsPerTask: 4, Partition: 1}, // waits
+		{ID: 5, Priority: 5, Duration: Forever, MinNodes: 1, Partition: 1},
+	}}
+	want := []int64{1, 3, 5}
+	var planned, decided []int64
+	for _, d := range s.Plan().Decisions {
+		if d.StartNow {
+			planned = append(planned, d.ID)
+		}
+	}
+	for _, d := range NewQueue(s).Decide(0) {
+		decided = append(decided, d.ID)
+	}
+	if !slices.Equal(planned, want) || !slices.Equal(decided, want) {
+		t.Errorf("a plan starts %v, a queue %v, want %v", planned, decided, want)
 	}
 }

@@ -15,13 +15,19 @@ type refusal struct {
 	duration int64
 }
 
-// refusedFrom returns the shortest duration with which a job of the shape with this number is
-// known not to start now.
-func (e *engine) refusedFrom(shape int32) int64 {
-	if r := &e.refusals[shape]; r.epoch == e.epoch {
-		return r.duration
+// isRefused reports whether a job of the shape is known not to start now with this duration.
+func (e *engine) isRefused(s *requestShape, duration int64) bool {
+	r := &e.refusals[s.number]
+	return r.epoch == e.epoch && duration >= r.duration
+}
+
+// refuse records that a job of the shape does not start now with this duration.
+func (e *engine) refuse(s *requestShape, duration int64) {
+	r := &e.refusals[s.number]
+	if r.epoch == e.epoch {
+		duration = min(duration, r.duration)
 	}
-	return Forever
+	*r = refusal{e.epoch, duration}
 }
 
 // unknownCapacity marks a class whose capacity has not been computed since the last change
@@ -107,5 +113,8 @@ func (e *engine) boundDuration(s *boundedShape) int64 {
 	case !s.reserved: // a reservation may end a job early
 		may = e.longestSimple(s.class, int(s.leastNodes))
 	}
-	return min(may, e.refusedFrom(s.number)-1)
+	if r := &e.refusals[s.number]; r.epoch == e.epoch {
+		may = min(may, r.duration-1)
+	}
+	return may
 }
