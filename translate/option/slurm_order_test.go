@@ -88,6 +88,13 @@ func TestRequestsOfASlurm(t *testing.T) {
 	if s.SocketsPerNode != 0 || s.CoresPerSocket != 2 || s.ThreadsPerCore != 0 {
 		t.Errorf("-B: %+v", s)
 	}
+	// -B describes each of the nodes that are named.
+	if s := parse("-B1:4:1 -w n1,n3").Job.Shape; s.Tasks != 8 {
+		t.Errorf("-B of two nodes: %+v", s)
+	}
+	if s := parse("-B1:2 -w n1,n2,n3 -N3").Job.Shape; s.Tasks != 6 {
+		t.Errorf("-B of three nodes: %+v", s)
+	}
 	// A job with both values has both flags, and is cancelled.
 	p := parse("--kill-on-invalid-dep=yes --kill-on-invalid-dep=no")
 	if !*p.Job.Batch.KillOnInvalidDep || p.Job.Options["kill-on-invalid-dep"] == "" {

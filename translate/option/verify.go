@@ -220,7 +220,11 @@ func setImplicitTasks(p *Parsed) error {
 	if p.Command == Srun && (s.SocketsPerNode == 0 || s.CoresPerSocket == 0 || s.ThreadsPerCore == 0) {
 		return nil
 	}
-	s.Tasks = max(1, s.MinNodes) * max(1, s.SocketsPerNode) * max(1, s.CoresPerSocket) * max(1, s.ThreadsPerCore)
+	nodes := s.MinNodes
+	if nodes == 0 { // the nodes that are named are all needed
+		nodes = int32(len(unique(slices.Clone(p.Job.Placement.NodeList))))
+	}
+	s.Tasks = max(1, nodes) * max(1, s.SocketsPerNode) * max(1, s.CoresPerSocket) * max(1, s.ThreadsPerCore)
 	end := ""
 	if p.Command == Sbatch {
 		end = "."

@@ -225,7 +225,7 @@ func heldGRES(g v1alpha1.GRESAllocation) string {
 // the CPUs of one.
 func leastCPUs(s *job.Shape) int32 {
 	tasks := max(1, s.TasksPerNode)
-	if s.Overcommit {
+	if s.Overcommit || s.Tasks == 1 {
 		tasks = 1
 	}
 	return max(s.MinCPUs, max(1, s.CPUsPerTask)*tasks)

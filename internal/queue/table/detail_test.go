@@ -149,6 +149,8 @@ func TestLeastCPUsOfANode(t *testing.T) {
 		{job.Shape{}, 1},
 		{job.Shape{TasksPerNode: 2, CPUsPerTask: 2}, 4},
 		{job.Shape{TasksPerNode: 2, Overcommit: true}, 1},
+		{job.Shape{TasksPerNode: 2, Tasks: 1}, 1},
+		{job.Shape{TasksPerNode: 4, Tasks: 2}, 4},
 		{job.Shape{TasksPerNode: 2, CPUsPerTask: 2, Overcommit: true}, 2},
 		{job.Shape{TasksPerNode: 4, MinCPUs: 2, Overcommit: true}, 2},
 		{job.Shape{MinCPUs: 3, Overcommit: true}, 3},
