@@ -84,6 +84,12 @@ type ClusterSpec struct {
 	//
 	// +kubebuilder:validation:Minimum=0
 	BackfillReservations *int32 `json:"backfillReservations,omitempty"`
+	// BackfillOrder is the order in which jobs without such a start are considered:
+	// "priority" (default); "shortest", the shortest time limit first; or "slowdown", those
+	// first that have waited longest in proportion to their time limits.
+	//
+	// +kubebuilder:validation:Enum=priority;shortest;slowdown
+	BackfillOrder string `json:"backfillOrder,omitempty"`
 
 	// Licenses of the whole cluster, by name.
 	Licenses map[string]int32 `json:"licenses,omitempty"`

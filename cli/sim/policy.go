@@ -22,6 +22,8 @@ var policies = map[string]policy{
 	"easy":    {planning: backfill.EASY()},
 	// EASY with the shortest jobs backfilled first.
 	"easy-sjbf": {planning: backfill.SJBF()},
+	// EASY with the jobs backfilled first that have waited longest in proportion to their limits.
+	"easy-lxbf": {planning: backfill.LXBF()},
 	// Backfill that does not delay any job.
 	"conservative": {planning: backfill.Conservative()},
 	// Shortest time limit first, and a learned function, both without backfill.
@@ -30,7 +32,7 @@ var policies = map[string]policy{
 }
 
 // policyNames are the names of the policies in the order of the documentation.
-var policyNames = []string{"default", "fcfs", "easy", "easy-sjbf", "conservative", "sjf", "f1"}
+var policyNames = []string{"default", "fcfs", "easy", "easy-sjbf", "easy-lxbf", "conservative", "sjf", "f1"}
 
 func shortest(j *traceJob) int64 { return -j.estimate }
 

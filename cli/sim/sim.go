@@ -277,7 +277,7 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 func (o *options) asker(pol policy, machine []backfill.Node) func(*traceJob) backfill.Job {
 	remembers := o.machine != "" && machine[0].Memory > 0
 	return func(j *traceJob) backfill.Job {
-		b := backfill.Job{Tasks: j.processors, Duration: j.estimate, User: j.user}
+		b := backfill.Job{Tasks: j.processors, Duration: j.estimate, User: j.user, Since: j.submit}
 		if o.estimates == "actual" {
 			b.Duration = j.run
 		}

@@ -1,7 +1,6 @@
 package backfill
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -60,17 +59,11 @@ func (p *planner) decideAll(out []Decision, jobs []*Job) []Decision {
 		}
 		out = p.decideJob(out, j, members)
 	}
-	slices.SortStableFunc(deferred, func(a, b *Job) int { return cmp.Compare(a.Duration, b.Duration) })
+	slices.SortStableFunc(deferred, p.compareBackfill)
 	for _, j := range deferred {
 		out = p.decideJob(out, j, members)
 	}
 	return out
-}
-
-// defers reports whether j is considered after the other jobs of the queue, in the order of
-// time limits, because it can only be backfilled.
-func (p *planner) defers(j *Job) bool {
-	return p.s.Policy.ShortestFirst && p.reservations(j.Partition) <= 0
 }
 
 // slotting returns how a plan of s divides time for the decisions about now.

@@ -1,7 +1,6 @@
 package backfill
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -235,7 +234,7 @@ func (q *Queue) Decide(now int64) []Decision {
 	}
 	q.out, q.backfilled, q.deferred = q.out[:0], 0, q.deferred[:0]
 	q.decideInOrder(first)
-	slices.SortStableFunc(q.deferred, func(a, b *pendingJob) int { return cmp.Compare(a.job.Duration, b.job.Duration) })
+	slices.SortStableFunc(q.deferred, func(a, b *pendingJob) int { return q.planner.compareBackfill(a.job, b.job) })
 	for _, w := range q.deferred {
 		q.decide(w)
 	}

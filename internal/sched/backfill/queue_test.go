@@ -35,7 +35,7 @@ func newEvents(t *rapid.T) *events {
 
 // drawPolicy draws any of the policies.
 func drawPolicy(t *rapid.T, planAll bool) Policy {
-	p := rapid.SampledFrom([]Policy{EASY(), SJBF(), FCFS(), Conservative()}).Draw(t, "policy")
+	p := rapid.SampledFrom([]Policy{EASY(), SJBF(), LXBF(), FCFS(), Conservative()}).Draw(t, "policy")
 	if p.Reservations > 0 {
 		p.Reservations = rapid.SampledFrom([]int{1, 2, 5, maxSparse + 1}).Draw(t, "reservations")
 	}

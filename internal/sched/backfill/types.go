@@ -90,10 +90,9 @@ type Policy struct {
 	PlanAll bool
 	// NoBackfill starts no job after one in the queue that cannot start (FCFS).
 	NoBackfill bool
-	// ShortestFirst considers the jobs of a partition in the order of their time limits once
-	// all of its reservations are used (shortest job backfilled first). This delays no job
-	// that has a reservation.
-	ShortestFirst bool
+	// BackfillOrder is the order in which the jobs of a partition are considered once all of
+	// its reservations are used. It delays no job that has a reservation.
+	BackfillOrder Order
 	// BootEagerly makes nodes boot for a job also if nodes that run will be free for it sooner,
 	// as autoscalers do that do not know the plan.
 	BootEagerly bool
@@ -104,6 +103,21 @@ type Policy struct {
 	// forceExact, for tests, makes all decisions on an exact profile.
 	forceExact bool
 }
+
+// Order is an order in which jobs without a reservation are considered.
+type Order int
+
+// The orders. Jobs that an order does not distinguish are considered in the queue's order.
+const (
+	// ByPriority is the queue's order.
+	ByPriority Order = iota
+	// ShortestFirst considers the jobs with the shortest time limits first (SJBF).
+	ShortestFirst
+	// BySlowdown considers the jobs first that have waited longest in proportion to
+	// their time limits (largest expansion factor first; see Job.Since). Short jobs start early,
+	// as with ShortestFirst, but a long one that waits comes before them in the end.
+	BySlowdown
+)
 
 // DefaultPolicy returns the policy of a scheduler without configuration. EASY's single
 // reservation for each partition prevents starvation and leaves the most room for
@@ -119,7 +133,11 @@ func FCFS() Policy { return Policy{Reservations: 1, NoBackfill: true} }
 func EASY() Policy { return Policy{Reservations: 1} }
 
 // SJBF returns EASY with the shortest job backfilled first.
-func SJBF() Policy { return Policy{Reservations: 1, ShortestFirst: true} }
+func SJBF() Policy { return Policy{Reservations: 1, BackfillOrder: ShortestFirst} }
+
+// LXBF returns EASY with the job backfilled first that has waited longest in proportion to its
+// time limit.
+func LXBF() Policy { return Policy{Reservations: 1, BackfillOrder: BySlowdown} }
 
 // Conservative returns the policy that gives every job a reservation.
 func Conservative() Policy { return Policy{} }
@@ -196,6 +214,7 @@ type Job struct {
 	Priority int64
 	Submit   int64 // orders jobs of equal priority; any unit
 	Begin    int64 // earliest start; 0: now
+	Since    int64 // since when the job could have started, for BySlowdown; 0: now
 	Duration int64 // time limit in seconds; Forever: none
 	// Partition is a number that the jobs of a partition have in common. The first of them
 	// that waits for nodes has reason Resources, the others Priority.

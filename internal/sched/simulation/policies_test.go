@@ -30,8 +30,12 @@ const graceSeconds = 20
 
 // policies returns the settings, partitions, users and QOS of the cluster, which never change.
 func policies(preemptType string) []client.Object {
+	settings := v1alpha1.ClusterSpec{PreemptType: preemptType, PreemptMode: preemption.ModeRequeue}
+	if preemptType == preemptByQOS {
+		settings.BackfillOrder = "slowdown"
+	}
 	all := []client.Object{
-		fake.Settings(v1alpha1.ClusterSpec{PreemptType: preemptType, PreemptMode: preemption.ModeRequeue}),
+		fake.Settings(settings),
 		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) {
 			p.Default, p.Nodes, p.PriorityTier, p.PreemptMode = true, "ALL", 2, "off"
 		}),

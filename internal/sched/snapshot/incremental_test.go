@@ -47,6 +47,7 @@ func newFollower(t *rapid.T) *follower {
 			},
 		}
 	}
+	f.in.Parameters.BackfillOrder = rapid.SampledFrom([]string{"", "shortest", "slowdown"}).Draw(t, "backfill order")
 	if rapid.Bool().Draw(t, "preemption") {
 		f.in.Parameters.PreemptType, f.in.Parameters.PreemptMode = "preempt/qos", "CANCEL"
 		f.in.Policy.QOS = append(

@@ -22,6 +22,12 @@ type Policy struct {
 	Usage Usage
 }
 
+// backfillOrders are the values of BackfillOrder of a Cluster; the default is the queue's order.
+var backfillOrders = map[string]backfill.Order{
+	"shortest": backfill.ShortestFirst,
+	"slowdown": backfill.BySlowdown,
+}
+
 // policy computes the priorities and limits of a Snapshot.
 type policy struct {
 	priorities *priority.Multifactor
@@ -80,6 +86,7 @@ func (s *Snapshot) applyPolicy(out *backfill.Job, b *v1alpha1.BatchJob, info *Jo
 		out.NoReserve = limits.HasFlag(s.qos[request.QOS], "NoReserve")
 		s.setBill(out, &request)
 	}
+	out.Since = s.eligibleSince(b, out.Blocked)
 	if j.Hold == "" && j.Priority == nil {
 		info.Priority = s.policy.priorities.Of(b.Spec.JobID, s.priorityJob(b, &request, out.Blocked))
 	}

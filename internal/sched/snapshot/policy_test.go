@@ -338,3 +338,28 @@ func TestUsageFactorWeighsInFairShare(t *testing.T) {
 		}
 	}
 }
+
+// backfillOrder of the Cluster sets the order in which jobs are backfilled, for which a job has
+// waited since it could have started.
+func TestBackfillOrderOfTheCluster(t *testing.T) {
+	for value, want := range map[string]backfill.Order{
+		"":         backfill.ByPriority,
+		"priority": backfill.ByPriority,
+		"shortest": backfill.ShortestFirst,
+		"slowdown": backfill.BySlowdown,
+	} {
+		submitted := metav1.NewMicroTime(time.Unix(500, 0))
+		s := newSnapshot(Input{
+			Parameters: v1alpha1.ClusterSpec{BackfillOrder: value},
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, func(b *v1alpha1.BatchJob) { b.Spec.SubmitTime = &submitted }),
+			},
+		})
+		if s.Policy.BackfillOrder != want {
+			t.Errorf("%q: order %d, want %d", value, s.Policy.BackfillOrder, want)
+		}
+		if since := s.Pending[0].Since; since != 500 {
+			t.Errorf("%q: has waited since %d, want 500", value, since)
+		}
+	}
+}

@@ -150,6 +150,7 @@ func New(in Input) *Snapshot {
 	if n := in.Parameters.BackfillReservations; n != nil {
 		s.Policy.Reservations = int(*n)
 	}
+	s.Policy.BackfillOrder = backfillOrders[in.Parameters.BackfillOrder]
 	jobs := numbered(in.Jobs)
 	for _, b := range jobs {
 		s.jobs[b.Spec.JobID] = b
