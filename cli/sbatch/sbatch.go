@@ -145,7 +145,7 @@ func run(ctx context.Context, o *Options) error {
 		func(n int) bool { return o.full(ctx, n) },
 		func() (*jobs.Submitted, error) {
 			return cluster.Submit(ctx, &jobs.Submission{
-				Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment,
+				Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, Command: "sbatch",
 				DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
 			})
 		},

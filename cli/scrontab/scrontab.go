@@ -216,5 +216,5 @@ func (o *Options) submission(e *entry) (*jobs.Submission, error) {
 	}
 	s.Job.Options[wire.OptionCron], s.Job.Options[wire.OptionCronText] = e.schedule, e.text
 	s.Job.Time.Begin = e.cron.Next(in.Now).Unix()
-	return &jobs.Submission{Job: s.Job, Script: s.Script, Environment: s.Environment}, nil
+	return &jobs.Submission{Command: "scrontab", Job: s.Job, Script: s.Script, Environment: s.Environment}, nil
 }

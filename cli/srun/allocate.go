@@ -53,7 +53,8 @@ func (o *Options) allocateAndRun(
 			client.Info("Force Terminated JobId=%d", id)
 		}
 	}
-	a, err := client.Get(ctx, &jobs.Submission{Job: s.Job, Components: s.Components}, p.Client.Immediate, signals)
+	a, err := client.Get(ctx,
+		&jobs.Submission{Job: s.Job, Components: s.Components, Command: "srun"}, p.Client.Immediate, signals)
 	if errors.Is(err, alloc.ErrInterrupted) {
 		return &slurmerr.Error{Code: 1}
 	}

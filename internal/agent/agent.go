@@ -31,7 +31,8 @@ import (
 // Agent is the agent of one node of a job.
 type Agent struct {
 	config *Config
-	log    *slog.Logger
+	root   *slog.Logger // of the process
+	log    *slog.Logger // of the job
 	api    *apiclient.Client
 	spawn  *spawn.Spawner
 
@@ -62,13 +63,16 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		log.Warn("cannot protect the memory of the agent from its job", "error", err)
 	}
-	a := &Agent{config: config, log: log, api: apiclient.New(config.APIs, config.CA, config.Token)}
+	a := &Agent{
+		config: config, root: log, log: log.With("job", config.JobID),
+		api: apiclient.New(config.APIs, config.CA, config.Token),
+	}
 	err := checkMounts(path.Join(wire.RunDir, wire.MountsFile))
 	if err == nil {
 		err = a.start(ctx)
 	}
 	if err != nil {
-		log.Error("cannot start the job", "job", config.JobID, "error", err)
+		a.log.Error("cannot start the job", "error", err)
 		a.writeTerminationLog(&wire.Report{
 			JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error(),
 		})
@@ -124,6 +128,9 @@ func (a *Agent) configure() error {
 	w := a.welcome
 	if w.JobID != a.config.JobID || w.Index != a.config.Index || int(w.Index) >= len(w.Hosts) || w.Index < 0 {
 		return fmt.Errorf("welcome is for node %d of job %d", w.Index, w.JobID)
+	}
+	if t, ok := wire.ParseTraceparent(w.Traceparent); ok {
+		a.log = a.log.With("trace", t.TraceID())
 	}
 	if err := json.Unmarshal(w.Job, &a.job); err != nil {
 		return fmt.Errorf("welcome: job: %w", err)

@@ -79,6 +79,9 @@ func (a *Agent) batchEnv(submitted []string) []string {
 		path = defaultPath
 	}
 	base = env.Merge(base, append(env.Batch(a.input), a.mpiInterfaceEnv(base)...)...)
+	if w.Traceparent != "" {
+		base = env.Merge(base, wire.EnvTraceparent+"="+w.Traceparent)
+	}
 	return env.WithSlurmConf(env.Merge(base, append(a.agentEnv(), a.withCommands(path))...))
 }
 
@@ -122,6 +125,10 @@ func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	}
 	if _, set := env.Get(l.Command.Env, "TMPDIR"); !set {
 		over = append(over, "TMPDIR=/tmp")
+	}
+	// An srun in a traced program continues the program's trace.
+	if _, set := env.Get(l.Command.Env, wire.EnvTraceparent); !set && a.welcome.Traceparent != "" {
+		over = append(over, wire.EnvTraceparent+"="+a.welcome.Traceparent)
 	}
 	if l.Command.Terminal != nil {
 		if port := env.StepPort(a.input); port != "" {

@@ -27,7 +27,7 @@ func (a *Agent) runJobs(ctx context.Context) int {
 		}
 		next, err := a.startNext(ctx, w)
 		if err != nil {
-			a.log.Error("cannot start the next job", "job", w.JobID, "error", err)
+			a.root.Error("cannot start the next job", "job", w.JobID, "error", err)
 			a.writeTerminationLog(&wire.Report{
 				JobID: w.JobID, Attempt: w.Attempt, Kind: wire.ReportFailed, Message: err.Error(),
 			})
@@ -43,7 +43,8 @@ func (a *Agent) startNext(ctx context.Context, w *wire.Welcome) (*Agent, error) 
 	config := *a.config
 	config.JobID, config.Attempt = w.JobID, w.Attempt
 	next := &Agent{
-		config: &config, log: a.log, api: a.api, spawn: a.spawn, tcp: a.tcp, peers: a.peers, welcome: w,
+		config: &config, root: a.root, log: a.root.With("job", w.JobID), api: a.api, spawn: a.spawn, tcp: a.tcp,
+		peers: a.peers, welcome: w,
 	}
 	a.closeJob()
 	var err error

@@ -52,8 +52,14 @@ type Options struct {
 	// Steps is called with what agents report of steps; nil: nothing is called. It must
 	// return quickly.
 	Steps func(jobID int64, attempt int32, list []wire.StepRecord)
-	Now   func() time.Time // nil: time.Now
-	Log   *slog.Logger     // nil: none
+	// Joined is called when the agent of a node of a job reports for the first time; nil:
+	// nothing is called. It must return quickly.
+	Joined func(b *v1alpha1.BatchJob, index int)
+	// Traceparent returns the place of what runs in the job in a trace; nil or "": none.
+	Traceparent func(b *v1alpha1.BatchJob) string
+
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: none
 }
 
 // Server is an http.Handler for the agents' paths. Safe for concurrent use.
@@ -81,6 +87,12 @@ func New(o Options) *Server {
 	}
 	if o.Leads == nil {
 		o.Leads = func() bool { return true }
+	}
+	if o.Joined == nil {
+		o.Joined = func(*v1alpha1.BatchJob, int) {}
+	}
+	if o.Traceparent == nil {
+		o.Traceparent = func(*v1alpha1.BatchJob) string { return "" }
 	}
 	if o.Gone == nil {
 		o.Gone = func(error) bool { return false }

@@ -61,9 +61,9 @@ func (x *gang) finish(job *v1alpha1.BatchJob) {
 	}
 }
 
-// join adds an agent. call is true for the agent that is to call the Keeper: the
-// gang is complete, and no other agent calls it.
-func (x *gang) join(index int, address string) (call bool, err error) {
+// join adds an agent; first reports whether it was not known. call is true for the agent that
+// is to call the Keeper: the gang is complete, and no other agent calls it.
+func (x *gang) join(index int, address string) (call, first bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch x.addresses[index] {
@@ -71,14 +71,15 @@ func (x *gang) join(index int, address string) (call bool, err error) {
 	case "":
 		x.addresses[index] = address
 		x.missing--
+		first = true
 	default:
-		return false, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", index)}
+		return false, false, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", index)}
 	}
 	if x.missing > 0 || x.calling || x.job != nil || x.over {
-		return false, nil
+		return false, first, nil
 	}
 	x.calling = true
-	return true, nil
+	return true, first, nil
 }
 
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
@@ -130,9 +131,12 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	if known, ok := s.Cluster.Job(a.JobID); !ok || known.Status.Attempt > a.Attempt {
 		s.gangs.drop(a.attempt()) // it has just ended
 	}
-	call, err := g.join(a.Index, h.Address)
+	call, first, err := g.join(a.Index, h.Address)
 	if err != nil {
 		return nil, err
+	}
+	if first {
+		s.Joined(a.job, a.Index)
 	}
 	if call {
 		go s.ready(a.attempt(), g)

@@ -203,7 +203,7 @@ func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	if b.Spec.Job.Options["propagate"] == "" {
 		w.Unpropagated = unpropagated(&p)
 	}
-	w.Restarts = b.Status.Restarts
+	w.Restarts, w.Traceparent = b.Status.Restarts, s.Traceparent(b)
 	if id, t, ok := array.Task(b); ok {
 		w.Array = &wire.ArrayTask{JobID: id, Index: t.Index, Count: t.Count, Min: t.Min, Max: t.Max, Step: t.Step}
 	}

@@ -119,6 +119,7 @@ var heavy = map[string][]string{
 	"github.com/charmbracelet":       {"tui"},
 	"modernc.org/sqlite":             {"internal/acct"},
 	"github.com/jackc/pgx/v5":        {"internal/acct"},
+	"go.opentelemetry.io":            {"internal/sched/tracing", "test"},
 	"github.com/go-ldap/ldap/v3":     {"internal/usersource"},
 	"sigs.k8s.io/jobset/api":         {"translate/kube", "cli/translate", "internal/control", "internal/jobsets", "internal/sched", "internal/localcluster", "test"},
 	"sigs.k8s.io/jobset/pkg":         {"internal/jobsets"},

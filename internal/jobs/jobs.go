@@ -25,6 +25,7 @@ type Client struct {
 	api *kube.Client
 	// nonce returns the random part of the name of a new object.
 	nonce func() string
+	trace trace
 }
 
 // Connect finds the cluster and returns a client for it. It sends no request.
@@ -33,7 +34,9 @@ func Connect(p *stdio.Process) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(api), nil
+	c := New(api)
+	c.trace = traceOf(p)
+	return c, nil
 }
 
 // New returns a client that uses an existing connection.

@@ -23,6 +23,9 @@ type Submission struct {
 	Script      []byte    // the bytes of the batch script; empty: an allocation without a script
 	Environment []string  // NAME=value
 
+	// Command is the name of the command that submits the job, for its trace; "": unknown.
+	Command string
+
 	// Namespace, if not empty, is the namespace of another user for whom an
 	// administrator submits the job.
 	Namespace string
@@ -70,8 +73,11 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 	if err := object.Spec.checkPayload(s); err != nil {
 		return nil, err
 	}
-	if s.Forecast {
+	switch {
+	case s.Forecast:
 		object.Metadata.Annotations = map[string]string{wire.AnnotationForecast: ""}
+	case !s.DryRun:
+		object.Metadata.Annotations = c.trace.annotations(s.Command)
 	}
 	if s.Namespace != "" {
 		object.Metadata.Namespace = s.Namespace

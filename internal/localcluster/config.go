@@ -43,6 +43,13 @@ type Config struct {
 	// Directory is the file with the sources of users for the scheduler; "": there are none.
 	Directory string
 
+	// AuthenticationConfig is a file with an AuthenticationConfiguration for the API server;
+	// "": it accepts certificates and tokens of ServiceAccounts.
+	AuthenticationConfig string
+
+	// TraceEndpoint is the URL of the collector that gets the traces of jobs; "": none.
+	TraceEndpoint string
+
 	// EtcdServers are the URLs of an etcd that somebody else runs; empty: the process of the
 	// cluster runs one.
 	EtcdServers []string
@@ -169,6 +176,8 @@ type SchedulerConfig struct {
 	Archive    string // directory of archived records
 	Directory  string // file with the sources of users
 	Reboot     string // program that restarts nodes
+	// TraceEndpoint is the collector of traces; "": none.
+	TraceEndpoint string
 }
 
 // NodesConfig is the configuration of the process nodes.

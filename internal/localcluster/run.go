@@ -148,7 +148,7 @@ func (k *cluster) start(ctx context.Context) error {
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
 		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: k.client(certJobSet), Plain: k.Plain,
-		Gate: k.gate(), EtcdServers: k.EtcdServers,
+		Gate: k.gate(), EtcdServers: k.EtcdServers, AuthenticationConfig: k.AuthenticationConfig,
 	}, k.admin, zapLogger(k.Log))
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 		Log:        k.log("scheduler"),
 		Admit:      k.gate().Decide,
 		Accounting: cmp.Or(k.Accounting, k.state.path(fileAccounting)), Archive: k.state.path(dirArchive),
-		Directory: k.Directory, Reboot: rebootProgram(k.StateDir),
+		Directory: k.Directory, Reboot: rebootProgram(k.StateDir), TraceEndpoint: k.TraceEndpoint,
 	}
 	return k.startPart(ctx, "scheduler", func(ctx context.Context, ready func()) error {
 		return k.Parts.Scheduler(ctx, c, ready)
@@ -110,6 +110,9 @@ func (k *cluster) writeSchedulerArgs() error {
 	}
 	if k.Directory != "" {
 		args = append(args, "--directory="+k.Directory, "--user-namespaces")
+	}
+	if k.TraceEndpoint != "" {
+		args = append(args, "--trace-endpoint="+k.TraceEndpoint)
 	}
 	return k.state.write(FileSchedulerArgs, []byte(strings.Join(args, "\n")+"\n"))
 }

@@ -46,7 +46,9 @@ type Options struct {
 	Checker admission.Checker // nil: everything is feasible
 	// Forecast returns when jobs would start; nil: unknown.
 	Forecast admission.Forecaster
-	Pool     api.Pool
+	// Trace decides whether jobs are traced, as in admission.Config; nil: none is.
+	Trace func(b *v1alpha1.BatchJob, began time.Time) string
+	Pool  api.Pool
 	// Agents sends commands to the agents and serves wire's agent paths; nil: signals
 	// are dropped and the paths do not exist.
 	Agents interface {
@@ -109,7 +111,7 @@ func New(o Options) (*Server, error) {
 		caller = proxy.AuthenticateConnection
 	}
 	admit := admission.New(admission.Config{
-		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker, Forecast: o.Forecast,
+		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker, Forecast: o.Forecast, Trace: o.Trace,
 		Known: o.Cluster.Job, Read: reader(o.Cluster.Client),
 		PodCreators: o.PodCreators, Caller: caller, Secret: o.WebhookSecret, Now: o.Now, Log: o.Log,
 	})

@@ -72,6 +72,9 @@ type Welcome struct {
 	Script        []byte `json:"script,omitempty"`
 	Environment   []byte `json:"environment,omitempty"`
 
+	// Traceparent is the job's place in a trace, for what runs in it; "": it is not traced.
+	Traceparent string `json:"traceparent,omitempty"`
+
 	// KubeHost is the URL at which pods reach the API server. Commands inside the job
 	// use it with the pod's token and CA.
 	KubeHost  string `json:"kubeHost,omitempty"`

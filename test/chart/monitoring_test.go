@@ -146,4 +146,29 @@ func TestMonitoring(t *testing.T) {
 		}
 		return true
 	})
+	if text := s.openMetrics(); !exemplar.MatchString(text) || !strings.HasSuffix(text, "# EOF\n") {
+		t.Errorf("no exemplar of the job that was admitted:\n%s", text)
+	}
+}
+
+// exemplar matches a sample with the job that it stands for.
+var exemplar = regexp.MustCompile(`(?m)^berth_admission_seconds_bucket\{le="[^"]+"\} \d+ # \{job_id="\d+"\} `)
+
+// openMetrics returns the metrics in the format that has exemplars.
+func (s *scheduler) openMetrics() string {
+	r, err := http.NewRequest(http.MethodGet, "http://"+s.health+"/metrics", nil) //nolint:noctx // on loopback
+	if err != nil {
+		return err.Error()
+	}
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

@@ -175,6 +175,7 @@ func TestRefused(t *testing.T) {
 		"no homes":                    {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
 		"an invalid size":             {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
 		"an invalid CIDR":             {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},
+		"an invalid collector":        {[]string{"--set", "tracing.endpoint=collector:4318"}, "/tracing/endpoint"},
 		"an invalid peer for metrics": {[]string{"--set", "networkPolicy.metricsFrom[0].name=prometheus"}, "/networkPolicy/metricsFrom/0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -136,7 +137,7 @@ func taskOf(b *v1alpha1.BatchJob, index int32) v1alpha1.ArrayTask {
 // the job id that admission reserved for it.
 func Component(b *v1alpha1.BatchJob, i int) *v1alpha1.BatchJob {
 	c := &v1alpha1.BatchJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, int32(i+1))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, int32(i+1)), Annotations: traceOf(b)},
 		Spec: v1alpha1.BatchJobSpec{
 			JobID: b.Spec.JobID + 1 + int64(i), User: b.Spec.User, SubmitTime: b.Spec.SubmitTime,
 			Job:    *b.Spec.Components[i].DeepCopy(),
@@ -147,6 +148,15 @@ func Component(b *v1alpha1.BatchJob, i int) *v1alpha1.BatchJob {
 		c.Spec.Partition = c.Spec.Job.Partitions[0]
 	}
 	return c
+}
+
+// traceOf returns the annotation by which the jobs that are split off b are part of its
+// trace; nil if it is in none.
+func traceOf(b *v1alpha1.BatchJob) map[string]string {
+	if t := b.Annotations[wire.AnnotationTraceparent]; t != "" {
+		return map[string]string{wire.AnnotationTraceparent: t}
+	}
+	return nil
 }
 
 // HetID returns the job id of the heterogeneous job that b is a component of, or
@@ -176,7 +186,7 @@ func Name(of types.UID, index int32) string {
 func Split(b *v1alpha1.BatchJob, index int32) *v1alpha1.BatchJob {
 	task := taskOf(b, index)
 	t := &v1alpha1.BatchJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, index)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, index), Annotations: traceOf(b)},
 		Spec: v1alpha1.BatchJobSpec{
 			User: b.Spec.User, Partition: b.Spec.Partition, SubmitTime: b.Spec.SubmitTime,
 			Job:    *b.Spec.Job.DeepCopy(),

@@ -16,8 +16,9 @@ func (p *program) config(progress func(string)) (localcluster.Config, error) {
 	c := localcluster.Config{
 		StateDir: p.StateDir, BinDir: p.BinDir, APIPort: p.APIPort,
 		Isolated: p.Isolated, Login: p.Login, LoginPort: p.LoginPort, Accounting: p.AccountingStorage,
-		EtcdServers: p.EtcdServers, Directory: p.Directory,
-		Parts: p.parts, Progress: progress, Now: p.Now,
+		EtcdServers: p.EtcdServers, Directory: p.Directory, TraceEndpoint: p.TraceEndpoint,
+		AuthenticationConfig: p.AuthenticationConfig,
+		Parts:                p.parts, Progress: progress, Now: p.Now,
 	}
 	var err error
 	if err = p.complete(); err != nil {

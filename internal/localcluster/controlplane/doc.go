@@ -28,6 +28,9 @@ type Config struct {
 	// process.
 	EtcdServers []string
 
+	// AuthenticationConfig is a file with an AuthenticationConfiguration; "": none.
+	AuthenticationConfig string
+
 	// API and Webhook are bound already; the control plane closes them.
 	API     net.Listener
 	Webhook net.Listener

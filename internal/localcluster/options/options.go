@@ -34,12 +34,16 @@ type Options struct {
 	Fresh      bool
 	SlurmConf  string
 	Directory  string
-	Users      []string
-	Scheduler  string
-	BinDir     string
-	Login      bool
-	LoginPort  int
-	Isolated   bool
+	// AuthenticationConfig is the file with the OpenID providers of the API server; "": none.
+	AuthenticationConfig string
+	// TraceEndpoint is the URL of a collector of traces; "": none.
+	TraceEndpoint string
+	Users         []string
+	Scheduler     string
+	BinDir        string
+	Login         bool
+	LoginPort     int
+	Isolated      bool
 
 	AccountingStorage string   // "": a file in the state directory
 	EtcdServers       []string // URLs of Unix sockets; empty: etcd runs in the cluster's process
@@ -68,6 +72,10 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 		"make this `user` of the machine a user of the cluster (repeatable; as root)")
 	fs.StringVar(&o.Directory, "directory", "",
 		"`file` that names sources of users, such as LDAP, who become users of the cluster (as root)")
+	fs.StringVar(&o.AuthenticationConfig, "authentication-config", "",
+		"`file` with an AuthenticationConfiguration of Kubernetes: the OpenID providers whose tokens the cluster accepts")
+	fs.StringVar(&o.TraceEndpoint, "trace-endpoint", "",
+		"`URL` of an OpenTelemetry collector (OTLP over HTTP) that gets the traces of jobs, such as http://127.0.0.1:4318")
 	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
 	fs.BoolVar(&o.Foreground, "foreground", false, "stay in the foreground; Ctrl-C ends the cluster")
 	fs.IntVar(&o.APIPort, "api-port", 0,
@@ -151,6 +159,7 @@ func (o *Options) Complete(euid int, env func(string) string, dir, exe string) e
 	abs(&o.StateDir)
 	abs(&o.SlurmConf)
 	abs(&o.Directory)
+	abs(&o.AuthenticationConfig)
 	abs(&o.BinDir)
 	if o.BinDir == "" {
 		o.BinDir = filepath.Dir(exe)

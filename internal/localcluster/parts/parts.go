@@ -59,6 +59,7 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 		DefaultProfile: true, Identity: "local",
 		RebootProgram: c.Reboot,
 		Ready:         ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
+		Tracing: app.Tracing{Endpoint: c.TraceEndpoint, Sample: 1},
 	}
 	if c.Directory != "" {
 		var err error

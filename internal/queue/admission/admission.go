@@ -70,6 +70,9 @@ type Config struct {
 	// Forecast plans the start of the job of a dry run with wire.AnnotationForecast;
 	// nil: no start is planned.
 	Forecast Forecaster
+	// Trace decides whether a job that was admitted, since began, is traced, and returns its
+	// traceparent; "": it is not. nil: no job is traced.
+	Trace func(b *v1alpha1.BatchJob, began time.Time) string
 	// Known returns the job with the id from this process's store, Read a job from
 	// the API server.
 	Known func(id int64) (*v1alpha1.BatchJob, bool)

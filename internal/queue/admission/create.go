@@ -49,6 +49,7 @@ const DryRunID = 1<<53 - 1
 func (a *Admission) create(
 	ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller,
 ) (*patch, error) {
+	began := a.Now()
 	if err := a.awaitRate(ctx, caller); err != nil { // before the object is parsed
 		return nil, err
 	}
@@ -93,6 +94,8 @@ func (a *Admission) create(
 	}
 	if isDryRun(r) {
 		a.forecast(ctx, b, p)
+	} else if a.Trace != nil {
+		setTraceparent(b, a.Trace(b, began), p)
 	}
 	return p, nil
 }
@@ -339,6 +342,18 @@ func stamp(b *v1alpha1.BatchJob, p *patch) {
 	}
 	for _, name := range berthNames(b.Annotations) {
 		p.remove("/metadata/annotations/" + escape(name))
+	}
+}
+
+// setTraceparent sets the traceparent, unless it is "". The patch has removed that of the
+// client before.
+func setTraceparent(b *v1alpha1.BatchJob, traceparent string, p *patch) {
+	switch {
+	case traceparent == "":
+	case b.Annotations == nil:
+		p.set("/metadata/annotations", map[string]string{wire.AnnotationTraceparent: traceparent})
+	default:
+		p.set("/metadata/annotations/"+escape(wire.AnnotationTraceparent), traceparent)
 	}
 }
 

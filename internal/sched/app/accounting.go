@@ -12,7 +12,6 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/clusterview"
-	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/query"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
@@ -29,12 +28,13 @@ func (p userResolver) UserID(name string) (int64, bool) {
 	return 0, name == "root"
 }
 
-// newRecorder returns the recorder. Call it before the stores are filled.
-func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorder {
+// newRecorder returns the recorder, which calls stored for each finished job whose record is
+// stored. Call it before the stores are filled.
+func newRecorder(cfg Config, c *control.Cluster, stored func(jobID int64)) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
-		Cluster: c, Users: userResolver{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
+		Cluster: c, Users: userResolver{dir}, Released: stored, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 		Billing:   func(b *v1alpha1.BatchJob, p *v1alpha1.PastAttempt) int64 { return table.BillingOf(b, p, dir) },
 		NodeNames: nodeinfo.ShortNames,

@@ -31,20 +31,22 @@ type api struct {
 
 func newAPI(
 	cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder,
-	pool *agentapi.Pool, many *bulkcancel.Canceller,
+	pool *agentapi.Pool, many *bulkcancel.Canceller, seen *observer,
 ) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.RecordSteps(jobID, attempt, list)
 		q.RecordSteps(jobID, attempt, list)
+		seen.tracer.Steps(jobID, attempt, list)
 	}
 	agents := agentapi.New(agentapi.Options{
 		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps, Leads: cfg.leads,
+		Joined: seen.tracer.Joined, Traceparent: seen.tracer.Running,
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error
 	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents,
-		OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
+		OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log, Trace: seen.admitted,
 		Peer: e.peer, Unstored: rec.Backlog, Highest: rec.HighestJobID, BulkCanceller: many, WebhookSecret: e.secret,
 		Trusted: []string{cfg.self}})
 	if err != nil {

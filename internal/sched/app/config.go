@@ -107,6 +107,9 @@ type Config struct {
 	// Accounting is where job records are stored.
 	Accounting Accounting
 
+	// Tracing is where the spans of jobs are exported.
+	Tracing Tracing
+
 	// StartTimeout is how long a placed job may take until every agent has
 	// reported. 0: 60 s, and 10 minutes while images are being pulled.
 	StartTimeout time.Duration
@@ -134,6 +137,15 @@ type Accounting struct {
 	// where older records are archived; "": they are deleted.
 	Retention int
 	Archive   string
+}
+
+// Tracing is how jobs are traced. The zero value: they are not.
+type Tracing struct {
+	// Endpoint is the URL of a collector's OTLP/HTTP receiver, "": none. Headers and the
+	// collector's authority are in the variables that OpenTelemetry defines for exporters.
+	Endpoint string
+	// Sample is the share of jobs that are traced, from 0 to 1.
+	Sample float64
 }
 
 // TLSFiles are the paths of PEM files.

@@ -54,6 +54,10 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		Pod: values.Pod, RebootProgram: values.Reboot,
 		Objects: values.Objects, AgentImage: values.AgentImage, Namespaces: values.Namespaces,
 	}
+	c.Tracing = Tracing{Endpoint: values.TraceEndpoint, Sample: values.TraceSample}
+	if c.Tracing.Sample < 0 || c.Tracing.Sample > 1 || c.Tracing.Sample != c.Tracing.Sample {
+		return c, errors.New("--trace-sample: a number from 0 to 1")
+	}
 	c.Election.Lease = values.Lease
 	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = values.Storage, values.Retention,
 		values.Archive

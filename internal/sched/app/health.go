@@ -61,7 +61,7 @@ func (h *health) handler() http.Handler {
 	// Kubernetes' registry has the metrics of kube-scheduler, of the process and of the
 	// Go runtime.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{own, withProcess()}, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError}))
+		ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true}))
 	return mux
 }
 

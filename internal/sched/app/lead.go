@@ -46,6 +46,10 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 		return err
 	}
 	cluster.RebootProgram = cfg.RebootProgram
+	seen, err := newObserver(&cfg, cluster)
+	if err != nil {
+		return err
+	}
 	endpoint, err := openEndpoint(ctx, &cfg, cluster)
 	if err != nil {
 		return err
@@ -68,10 +72,14 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	plan.UpdatePower = updateNodes(nodes, reboots)
 	unhealthy := nodehealth.New(cluster, time.Now, cfg.Log)
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
-	rec := newRecorder(cfg, cluster, keep)
+	plan.Placed = seen.tracer.Placed
+	rec := newRecorder(cfg, cluster, func(id int64) {
+		seen.tracer.Stored(id)
+		keep.Enqueue(id)
+	})
 	keep.Stored = rec.Stored
 	plan.Usage = usageOf(rec)
-	api, err := newAPI(cfg, endpoint, cluster, plan, keep, rec, pool, many)
+	api, err := newAPI(cfg, endpoint, cluster, plan, keep, rec, pool, many, seen)
 	if err != nil {
 		return err
 	}
@@ -95,6 +103,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 	cluster.Jobs.Subscribe(told.Changed)
 	cluster.NodePools.Subscribe(told.PoolChanged)
+	cluster.Jobs.Subscribe(seen.changed)
 	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
 		namespaceController = namespaces.New(cluster, cfg.UserNamespaces, cfg.Log)
@@ -164,6 +173,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if users != nil {
 		wg.Go(func() { users.Run(ctx) })
 	}
+	wg.Go(func() { seen.tracer.Run(ctx) })
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
 	wg.Go(func() { nodes.Run(ctx) })
@@ -178,7 +188,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
-	h.lead(newCollector(cluster, plan, rec, api.queue.API(), users))
+	h.lead(newCollector(cluster, plan, rec, api.queue.API(), users, seen))
 	defer h.lead(nil)
 	select {
 	case err := <-failed:

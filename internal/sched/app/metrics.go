@@ -23,12 +23,13 @@ type collector struct {
 	rec     *acct.Recorder
 	queue   *queueapi.API
 	users   *usersync.Controller // nil: there is no directory
+	seen    *observer
 }
 
 func newCollector(
-	c *control.Cluster, p *planner.Planner, r *acct.Recorder, q *queueapi.API, u *usersync.Controller,
+	c *control.Cluster, p *planner.Planner, r *acct.Recorder, q *queueapi.API, u *usersync.Controller, o *observer,
 ) *collector {
-	return &collector{c, p, r, q, u}
+	return &collector{c, p, r, q, u, o}
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -66,6 +67,7 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	c.nodes(gauge)
 	c.pools(gauge)
 	c.directory(gauge)
+	c.seen.collect(to)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Backlog()))
 	gauge(awayMetric, truth(c.rec.Err() != nil))

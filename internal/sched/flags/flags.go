@@ -25,6 +25,8 @@ type Flags struct {
 	Pod, Objects, AgentImage, Labels string
 	Egress, Directory, Reboot        string // files
 	Namespaces, ProtectJobs, Verbose bool
+	TraceEndpoint                    string
+	TraceSample                      float64
 }
 
 // Set returns a flag set that sets f. It returns errors and does not print them.
@@ -74,6 +76,10 @@ func (f *Flags) Set() *flag.FlagSet {
 		"`file` that names sources of users, such as LDAP, with which Users are kept in step (default: none)")
 	s.StringVar(&f.Reboot, "reboot-program", "",
 		"`program` that scontrol reboot runs unless the Cluster names one (default: none)")
+	s.StringVar(&f.TraceEndpoint, "trace-endpoint", "",
+		"`URL` of an OpenTelemetry collector (OTLP over HTTP) that gets the traces of jobs, such as http://collector:4318 (default: none)")
+	s.Float64Var(&f.TraceSample, "trace-sample", 1,
+		"`share` of jobs that are traced, from 0 to 1, unless they are submitted with TRACEPARENT")
 	s.BoolVar(&f.Verbose, "verbose", false, "log every decision")
 	return s
 }

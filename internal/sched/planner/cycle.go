@@ -57,7 +57,7 @@ func (p *Planner) cycle(ctx context.Context) time.Duration {
 	}
 
 	// 5. Start the jobs that start now: each is assumed to run from here on.
-	p.start(ctx, p.placements(planned))
+	p.start(ctx, start, p.placements(planned))
 
 	// 6. Preempt running jobs for the first of the jobs that wait for that.
 	if incremental {

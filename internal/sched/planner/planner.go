@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/query"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
@@ -25,6 +26,11 @@ type Planner struct {
 	// UpdatePower, if set, decides which nodes of pools boot or are removed, given the earliest
 	// planned start on each node, and returns when it is due again; zero: never.
 	UpdatePower func(ctx context.Context, planned func() map[string]time.Time) time.Time
+
+	// Placed, if set, is called for each job that was started, with the times at which the
+	// cycle began and the plan was made. task is that of an array. It must not block, and may
+	// be called concurrently.
+	Placed func(b *v1alpha1.BatchJob, task *int32, cycle, planned time.Time)
 
 	cluster *control.Cluster
 	starter *starter.Starter

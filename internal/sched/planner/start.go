@@ -53,9 +53,10 @@ const maxConcurrentStarts = 16
 // startRetry is the delay of the cycle that is requested after a start failed.
 const startRetry = time.Second
 
-// start writes the placements, those of one group together. Jobs whose start fails are
-// planned again.
-func (p *Planner) start(ctx context.Context, groups [][]starter.Placement) {
+// start writes the placements of a cycle that began at that time, those of one group together.
+// Jobs whose start fails are planned again.
+func (p *Planner) start(ctx context.Context, cycle time.Time, groups [][]starter.Placement) {
+	planned := p.now()
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxConcurrentStarts)
 	for _, group := range groups {
@@ -63,6 +64,11 @@ func (p *Planner) start(ctx context.Context, groups [][]starter.Placement) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			err := p.place(ctx, group)
+			if err == nil && p.Placed != nil {
+				for i := range group {
+					p.Placed(group[i].Job, group[i].Task, cycle, planned)
+				}
+			}
 			if err != nil && !errors.Is(err, starter.ErrChanged) && ctx.Err() == nil {
 				p.log.Warn("job not started", "job", group[0].Job.Spec.JobID, "error", err)
 				time.AfterFunc(startRetry, p.changes.requestCycle)
