@@ -34,14 +34,14 @@ func description30(plugins []string) format.Object {
 		"components", per(
 			"securitySchemes", per("user", key(headerUser), "token", key(headerToken),
 				"bearer", per("type", "http", "scheme", "bearer")),
-			"schemas", per(
+			"schemas", append(accountingSchemas(), per(
 				"job_submission", submissionSchema("job_properties"), "job_properties", propertiesSchema(properties),
 				"later_job_submission", submissionSchema("later_job_properties"),
 				"later_job_properties", propertiesSchema(propertiesOf(true)),
 				"errors", per("type", "array", "items", per("type", "object")),
 				"document", per("type", "object", "properties", per("meta", per("type", "object"),
 					"errors", per("$ref", "#/components/schemas/errors"))),
-			),
+			)...),
 		),
 		"security", []any{per("user", []any{}, "token", []any{}), per("bearer", []any{})},
 	)
@@ -99,6 +99,23 @@ func (v *version) operation(e *endpoint) format.Object {
 		"200", per("description", "the document", "content", content),
 		"default", per("description", "the document with the errors", "content", content),
 	)})
+}
+
+// accountingSchemas returns the schemas of the bodies that change accounting. They are the
+// same in all versions.
+func accountingSchemas() format.Object {
+	var out format.Object
+	for _, prefix := range []string{"", "later_"} {
+		out = append(out, per(
+			prefix+"users_update", accountingSchema("users", "name"),
+			prefix+"accounts_update", accountingSchema("accounts", "name"),
+			prefix+"associations_update", accountingSchema("associations", "account"),
+			prefix+"qos_update", accountingSchema("qos", "name"),
+			prefix+"wckeys_update", accountingSchema("wckeys", "name", "user"),
+			prefix+"config_update", per("type", "object", "additionalProperties", true),
+		)...)
+	}
+	return out
 }
 
 func submissionSchema(properties string) format.Object {

@@ -361,6 +361,9 @@ func (r *restServer) attacks(t *testing.T, job string) {
 		{http.MethodDelete, "/slurm/v0.0.38/job/" + job, ""},
 		{http.MethodDelete, "/slurm/v0.0.38/job/" + job + "?signal=USR1", ""},
 		{http.MethodPost, "/slurm/v0.0.38/job/" + job, `{"time_limit":1}`},
+		{http.MethodPost, "/slurmdb/v0.0.38/accounts", `{"accounts":[{"name":"mine","coordinators":[{"name":"` + s.bob.name + `"}]}]}`},
+		{http.MethodPost, "/slurmdb/v0.0.38/users", `{"users":[{"name":"` + s.bob.name + `","administrator_level":"Administrator"}]}`},
+		{http.MethodPost, "/slurmdb/v0.0.38/qos", `{"qos":[{"name":"mine","priority":1000000}]}`},
 	} {
 		code, text := r.send(t, body.method, body.path, body.body, "Authorization", "Bearer "+bob)
 		if code != http.StatusInternalServerError ||
