@@ -60,13 +60,14 @@ const (
 // request again with the same object name, so that no second job is created. The error is
 // a *kube.Error: of kind Denied or Busy if the cluster refuses the job.
 func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) {
+	script, environment := compressPayload(s.Script, env.Join(s.Environment))
 	object := batchJob{
 		APIVersion: apiVersion, Kind: "BatchJob",
 		Metadata: metadata{Name: "j-" + c.nonce(), Namespace: c.Namespace()},
 		Spec: batchJobSpec{
 			Job:         s.Job,
-			Script:      Compress(s.Script),
-			Environment: Compress(env.Join(s.Environment)),
+			Script:      script,
+			Environment: environment,
 			Components:  s.Components,
 		},
 	}
@@ -111,7 +112,8 @@ func (b *batchJobSpec) checkPayload(s *Submission) error {
 	if size() <= bounds.MaxPayload {
 		return nil
 	}
-	b.Script = compress(s.Script, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(4<<20))
+	b.Script = encoder(zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(4<<20)).
+		EncodeAll(s.Script, nil)
 	if size() <= bounds.MaxPayload {
 		return nil
 	}
@@ -161,16 +163,34 @@ func Compress(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
 	}
-	return compress(data, zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedFastest),
+	return fastEncoder().EncodeAll(data, nil)
+}
+
+// compressPayload compresses script and environment as Compress does, with one encoder: its
+// tables are the largest part of what a submission allocates.
+func compressPayload(script, environment []byte) (_, _ []byte) {
+	w := fastEncoder()
+	encode := func(data []byte) []byte {
+		if len(data) == 0 {
+			return nil
+		}
+		return w.EncodeAll(data, nil)
+	}
+	return encode(script), encode(environment)
+}
+
+func fastEncoder() *zstd.Encoder {
+	return encoder(zstd.WithLowerEncoderMem(true), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(128<<10))
 }
 
-func compress(data []byte, options ...zstd.EOption) []byte {
+// encoder returns an encoder that one goroutine uses.
+func encoder(options ...zstd.EOption) *zstd.Encoder {
 	w, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderConcurrency(1))...)
 	if err != nil { // only for invalid options
 		panic(err)
 	}
-	return w.EncodeAll(data, nil)
+	return w
 }
 
 // maxPlain bounds the memory of Decompress in bytes; scripts are smaller.

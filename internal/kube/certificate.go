@@ -70,7 +70,11 @@ func (t *certificateTransport) renew() {
 
 // expiry returns when the client certificate expires; zero: there is none.
 func (c *Client) expiry() time.Time {
-	if t, ok := c.http.Transport.(*certificateTransport); ok {
+	next := c.http.Transport
+	if t, ok := next.(*socketTransport); ok {
+		next, _ = t.server()
+	}
+	if t, ok := next.(*certificateTransport); ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.current.Leaf.NotAfter

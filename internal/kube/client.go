@@ -60,23 +60,35 @@ func New(p *stdio.Process, cfg *Config) (*Client, error) {
 	if err != nil || server.Host == "" {
 		return nil, badConfig(cfg.Source, fmt.Errorf("bad server URL %q", cfg.Server))
 	}
+	c := &Client{
+		cfg: cfg, read: p.ReadFile, now: p.Now, agent: "berth/" + build.Version,
+		http: &http.Client{Timeout: requestTimeout},
+	}
+	toServer := func() (http.RoundTripper, error) { return authenticated(p, cfg, server) }
+	if cfg.Socket != "" && cfg.Token != "" && cfg.Exec == nil {
+		c.http.Transport = withSocket(cfg.Socket, toServer)
+		return c, nil
+	}
+	if c.http.Transport, err = toServer(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// authenticated returns a transport to the server's address that presents the certificate of
+// the configuration, or the credentials of its plugin. The error is an *Error.
+func authenticated(p *stdio.Process, cfg *Config, server *url.URL) (http.RoundTripper, error) {
 	t, err := transport(cfg, server)
 	if err != nil {
 		return nil, badConfig(cfg.Source, err)
 	}
-	c := &Client{
-		cfg: cfg, read: p.ReadFile, now: p.Now, agent: "berth/" + build.Version,
-		http: &http.Client{Transport: t, Timeout: requestTimeout},
+	if cfg.Exec != nil {
+		return withPlugin(t, cfg, p)
 	}
 	if len(t.TLSClientConfig.Certificates) > 0 && cfg.again != nil {
-		c.http.Transport = withCertificate(t, cfg.again, p.Now)
+		return withCertificate(t, cfg.again, p.Now), nil
 	}
-	if cfg.Exec != nil {
-		if c.http.Transport, err = withPlugin(t, cfg, p); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return t, nil
 }
 
 // Config returns the client's configuration.

@@ -34,6 +34,9 @@ type Config struct {
 	Password  string
 	Exec      *ExecConfig
 
+	// Socket is the path of a Unix socket of the server, which is used with Token.
+	Socket string
+
 	// Source is the path of the file with the configuration, or "job".
 	Source string
 	// Local means that Source belongs to a local cluster. If its server refuses

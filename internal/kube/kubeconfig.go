@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,6 +40,24 @@ type clusterRef struct {
 	ServerName string `json:"tls-server-name"`
 	Insecure   bool   `json:"insecure-skip-tls-verify"`
 	Proxy      string `json:"proxy-url"`
+
+	Extensions []struct {
+		Name      string          `json:"name"`
+		Extension json.RawMessage `json:"extension"`
+	} `json:"extensions"`
+}
+
+// socket returns the path of the cluster's Unix socket, or "".
+func (c *clusterRef) socket() string {
+	for _, e := range c.Extensions {
+		var socket struct {
+			Path string `json:"path"`
+		}
+		if e.Name == wire.SocketExtension && json.Unmarshal(e.Extension, &socket) == nil {
+			return socket.Path
+		}
+	}
+	return ""
 }
 
 type userRef struct {
@@ -162,7 +181,7 @@ func (f *kubeconfigFile) resolve(p *stdio.Process) (*Config, error) {
 	cfg := &Config{
 		Server: cluster.Cluster.Server, ServerName: cluster.Cluster.ServerName,
 		Insecure: cluster.Cluster.Insecure, Proxy: cluster.Cluster.Proxy,
-		Namespace: ctx.Context.Namespace,
+		Namespace: ctx.Context.Namespace, Socket: cluster.Cluster.socket(),
 	}
 	if cfg.Namespace == "" {
 		cfg.Namespace = "default"

@@ -79,6 +79,9 @@ func (k *cluster) certify() error {
 			return fmt.Errorf("certificates: %w", err)
 		}
 	}
+	if err := k.issueTokens(); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
 	k.admin = k.client(certLocal)
 	return errors.Join(
 		k.state.write(FileScheduler, k.pki.Kubeconfig(k.info.Server, certScheduler, identityScheduler, "")),
@@ -95,7 +98,8 @@ func (k *cluster) writeAdminKubeconfig() error {
 		return err
 	}
 	return k.state.write(FileAdmin,
-		pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, k.Admin.Name, k.Admin.Namespace()))
+		pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, k.Admin.Name, k.Admin.Namespace(),
+			k.direct(k.Admin.Name)))
 }
 
 // client returns a client configuration with a certificate in files, and without rate
@@ -175,7 +179,7 @@ func (k *cluster) renew() error {
 	latest := map[string][]byte{k.Admin.Name: admin}
 	for i := range k.homes {
 		h := &k.homes[i]
-		data, err := userKubeconfig(k.pki, k.info.Server, h.user)
+		data, err := k.userKubeconfig(h.user)
 		if err == nil {
 			err = renewHome(h.user, h.data, data)
 		}

@@ -176,7 +176,7 @@ func (k *cluster) writeLoginKubeconfig() error {
 		return err
 	}
 	return k.state.write(fileLogin,
-		pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin, loginNamespace))
+		pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin, loginNamespace, pki.Direct{}))
 }
 
 // loginRunDir returns the directory for credentials of sessions: in memory if there is

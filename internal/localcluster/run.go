@@ -50,6 +50,8 @@ type cluster struct {
 	stopRenewal func()    // nil: renewal has not been started
 
 	api, hook, queue net.Listener
+	socket           net.Listener      // of the API server; nil: there is none
+	tokens           map[string]string // for the socket, by the names of their users
 	admin            *rest.Config
 	plane            *controlplane.Plane
 	jobs             *controlplane.Gate
@@ -148,7 +150,8 @@ func (k *cluster) start(ctx context.Context) error {
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
 		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: k.client(certJobSet), Plain: k.Plain,
-		Gate: k.gate(), EtcdServers: k.EtcdServers, AuthenticationConfig: k.AuthenticationConfig,
+		Gate: k.gate(), EtcdServers: k.EtcdServers, Socket: k.socket, TokenFile: k.state.path(fileTokens),
+		AuthenticationConfig: k.AuthenticationConfig,
 	}, k.admin, zapLogger(k.Log))
 	if err != nil {
 		return err
@@ -213,6 +216,9 @@ func (k *cluster) listen() error {
 	k.info.Server, k.info.PublicURL = url(loopback, p.API), url(loopback, p.Queue)
 	k.info.KubeURL, k.info.PodURL = url(gateway, p.API), url(gateway, p.Queue)
 	k.info.Kubeconfig = k.state.path(FileAdmin)
+	if err := k.listenSocket(); err != nil {
+		return fmt.Errorf("socket of the API server: %w", err)
+	}
 	return k.state.writeJSON(filePorts, p)
 }
 
@@ -290,7 +296,7 @@ func (k *cluster) writeUserKubeconfigs() error {
 		if u.Name == k.Admin.Name {
 			continue
 		}
-		data, err := userKubeconfig(k.pki, k.info.Server, u)
+		data, err := k.userKubeconfig(u)
 		if err != nil {
 			return err
 		}
@@ -330,7 +336,7 @@ func (k *cluster) stop() {
 	if k.plane != nil {
 		k.plane.Stop()
 	}
-	for _, l := range []net.Listener{k.api, k.hook, k.queue} {
+	for _, l := range []net.Listener{k.api, k.hook, k.queue, k.socket} {
 		if l != nil {
 			_ = l.Close()
 		}

@@ -89,12 +89,12 @@ func userObjects(u Account) []*unstructured.Unstructured {
 }
 
 // userKubeconfig returns a new client configuration of a user.
-func userKubeconfig(store *pki.Store, server string, u Account) ([]byte, error) {
-	pair, err := store.CA.Sign(pki.Leaf{CommonName: u.Name, Organizations: []string{groupUsers}})
+func (k *cluster) userKubeconfig(u Account) ([]byte, error) {
+	pair, err := k.pki.CA.Sign(pki.Leaf{CommonName: u.Name, Organizations: []string{groupUsers}})
 	if err != nil {
 		return nil, err
 	}
-	return pki.Kubeconfig(server, store.CA.CertPEM, pair, u.Name, u.Namespace()), nil
+	return pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, u.Name, u.Namespace(), k.direct(u.Name)), nil
 }
 
 // permitNamespaces lets the scheduler create the namespaces of users, if it gets them from a

@@ -103,6 +103,10 @@ const (
 	StateMarker = "berth-state"
 )
 
+// SocketExtension is the name of the extension of a cluster in a kubeconfig whose path is that of
+// the Unix socket of a local cluster.
+const SocketExtension = "berth.hpc/socket"
+
 // MachineKubeconfigs returns the files in which running local clusters leave the
 // kubeconfig of the user with this uid: a cluster that root runs, then one of the user's
 // own. They depend on nothing that a program or a login may change, such as HOME.

@@ -207,7 +207,7 @@ func (s *Site) addKubeconfigs() error {
 			return err
 		}
 		dir := filepath.Join(u.Home(), ".kube")
-		data := pki.Kubeconfig(s.Rest.Host, store.CA.CertPEM, pair, u.Name, "user-"+u.Name)
+		data := pki.Kubeconfig(s.Rest.Host, store.CA.CertPEM, pair, u.Name, "user-"+u.Name, pki.Direct{})
 		err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config"), data, 0o600),
 			os.Chown(dir, int(u.ID), int(u.ID)), os.Chown(filepath.Join(dir, "config"), int(u.ID), int(u.ID)))
 		if err != nil {

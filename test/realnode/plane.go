@@ -101,7 +101,8 @@ func (p *plane) admit(spec *nodeSpec, dir string) error {
 	spec.Kubeconfig = filepath.Join(dir, "kubeconfig")
 	spec.Cert, spec.Key = filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
 	return errors.Join(
-		os.WriteFile(spec.Kubeconfig, pki.Kubeconfig(server, store.CA.CertPEM, client, spec.Name, ""), 0o600),
+		os.WriteFile(spec.Kubeconfig,
+			pki.Kubeconfig(server, store.CA.CertPEM, client, spec.Name, "", pki.Direct{}), 0o600),
 		os.WriteFile(spec.Cert, serving.Cert, 0o600),
 		os.WriteFile(spec.Key, serving.Key, 0o600),
 	)

@@ -105,6 +105,7 @@ func (s *Store) openPostgres(address string) error {
 // beside it, as the write-ahead log permits.
 func (s *Store) openSQLite(path string) (err error) {
 	s.path = path
+	keepPrivate(path)
 	withPragmas := func(pragmas ...string) string {
 		v := url.Values{"_pragma": pragmas}
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
@@ -123,6 +124,20 @@ func (s *Store) openSQLite(path string) (err error) {
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(2)
 	return nil
+}
+
+// keepPrivate creates the file of a database so that other users of the machine cannot read it,
+// and takes that right from them if the file is there already. SQLite gives the files beside it
+// the same mode. Failures are left to SQLite, which reports them in its own words.
+func keepPrivate(path string) {
+	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		_ = f.Close()
+	}
+	for _, file := range []string{path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o007 != 0 {
+			_ = os.Chmod(file, info.Mode().Perm()&^0o007)
+		}
+	}
 }
 
 // CheckMoved returns ErrMoved if the open file is no longer the one at its path.

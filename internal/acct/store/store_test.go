@@ -295,3 +295,29 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestOnlyTheOwnerReadsTheFile checks the modes of new and of old files of a database.
+func TestOnlyTheOwnerReadsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "accounting.db")
+	for range 2 {
+		s, err := store.Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{path, path + "-wal", path + "-shm"} {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm()&0o007 != 0 {
+				t.Errorf("%s has mode %v", filepath.Base(file), info.Mode())
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil { // as earlier versions made it
+			t.Fatal(err)
+		}
+	}
+}

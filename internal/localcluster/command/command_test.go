@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -326,7 +327,11 @@ func TestClientsWithoutCredentials(t *testing.T) {
 			t.Errorf("%s: %d", name, r.StatusCode)
 		}
 	}
-	for _, name := range []string{"kubeconfig", "scheduler.kubeconfig", "controllers.kubeconfig", "pki/ca.key", "control"} {
+	trySocket(t, dir)
+	for _, name := range []string{
+		"kubeconfig", "scheduler.kubeconfig", "controllers.kubeconfig", "pki/ca.key", "control", "control/tokens.csv",
+		"accounting.db",
+	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -335,4 +340,54 @@ func TestClientsWithoutCredentials(t *testing.T) {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
 	}
+}
+
+// trySocket sends requests through the cluster's socket, to which every user of the machine may
+// connect.
+func trySocket(t *testing.T, dir string) {
+	t.Helper()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "api.sock"))
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
+	defer client.CloseIdleConnections()
+	admin := regexp.MustCompile(`token: (\w+)`).FindSubmatch(read(t, filepath.Join(dir, "kubeconfig")))
+	if admin == nil {
+		t.Fatal("the kubeconfig has no token")
+	}
+	for name, tt := range map[string]struct {
+		header http.Header
+		want   int
+	}{
+		"nothing":        {http.Header{}, http.StatusUnauthorized},
+		"a wrong token":  {http.Header{"Authorization": {"Bearer " + strings.Repeat("A", len(admin[1]))}}, http.StatusUnauthorized},
+		"an empty token": {http.Header{"Authorization": {"Bearer "}}, http.StatusUnauthorized},
+		"the headers of the front proxy": {http.Header{"X-Remote-User": {"root"}, "X-Remote-Group": {"system:masters"}},
+			http.StatusUnauthorized},
+		"impersonation":       {http.Header{"Impersonate-User": {"system:admin"}}, http.StatusUnauthorized},
+		"the token of a user": {http.Header{"Authorization": {"Bearer " + string(admin[1])}}, http.StatusOK},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/v1/secrets", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = tt.header
+		r, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != tt.want {
+			t.Errorf("%s: %d, want %d", name, r.StatusCode, tt.want)
+		}
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }

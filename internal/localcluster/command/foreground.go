@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
-	"runtime/metrics"
 	"runtime/pprof"
 	"syscall"
 	"time"
@@ -31,60 +29,6 @@ const (
 	reportFD  = 3
 	reportEnv = "BERTH_LOCAL_REPORT"
 )
-
-// The collector lets garbage grow to garbageTarget, because most garbage of a cluster is
-// created and dropped within milliseconds, but by no more than gcPercentMost of the live
-// heap while that is small, and by no less than gcPercentLeast where it is large. A
-// larger target makes the process larger without making it faster: beyond the
-// processor's caches, fresh memory costs as much as the collector saves.
-const (
-	garbageTarget  = 128 << 20 // bytes
-	gcPercentLeast = 100
-	gcPercentMost  = 400
-	gcPercentStep  = 20 // each change stops the world for a moment
-	heapPause      = time.Second
-)
-
-// tuneGC adapts the collector to the size of the heap until ctx ends.
-func tuneGC(ctx context.Context) {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	tick := time.NewTicker(heapPause)
-	defer tick.Stop()
-	for was := 0; ; {
-		metrics.Read(live)
-		if percent := gcPercent(live[0].Value.Uint64()); percent != was {
-			debug.SetGCPercent(percent)
-			was = percent
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// gcPercent returns the value of GOGC for a live heap of that many bytes.
-func gcPercent(live uint64) int {
-	percent := garbageTarget * 100 / max(live, 1) / gcPercentStep * gcPercentStep
-	return int(min(max(percent, gcPercentLeast), gcPercentMost)) //nolint:gosec // between constants
-}
-
-// memoryPart is the inverse of the share of the machine's memory above which the collector
-// works more often, and leastMemory the amount below which it never does.
-const (
-	memoryPart  = 4
-	leastMemory = 1 << 30
-)
-
-// limitMemory makes the collector work more often when a large cluster would use more
-// than its share of the machine.
-func limitMemory() {
-	var s unix.Sysinfo_t
-	if err := unix.Sysinfo(&s); err == nil {
-		debug.SetMemoryLimit(max(leastMemory, int64(s.Totalram)*int64(s.Unit)/memoryPart))
-	}
-}
 
 // foreground runs the cluster in this process until a signal ends it.
 func (p *program) foreground(ctx context.Context) error {

@@ -34,6 +34,10 @@ type Config struct {
 	// API and Webhook are bound already; the control plane closes them.
 	API     net.Listener
 	Webhook net.Listener
+	// Socket is another listener of the API server, without TLS, and TokenFile has the tokens
+	// of its clients (token,user,uid,group); nil: there is none.
+	Socket    net.Listener
+	TokenFile string
 
 	// URL of the API server for this process.
 	URL string

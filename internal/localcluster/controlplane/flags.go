@@ -33,11 +33,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 	if c.Gate != nil {
 		enabled = gateName
 	}
-	var providers []string
-	if c.AuthenticationConfig != "" {
-		providers = []string{"--authentication-config=" + c.AuthenticationConfig}
-	}
-	return append([]string{
+	flags := []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -79,7 +75,14 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		// in a tree by which it would serve further pages of a list from memory: 1.3 kB for
 		// each submission. They come from etcd instead. The second one only guards the first.
 		"--feature-gates=ListFromCacheSnapshot=false,DetectCacheInconsistency=false",
-	}, providers...)
+	}
+	if c.Socket != nil {
+		flags = append(flags, "--token-auth-file="+c.TokenFile)
+	}
+	if c.AuthenticationConfig != "" {
+		flags = append(flags, "--authentication-config="+c.AuthenticationConfig)
+	}
+	return flags
 }
 
 // controllerNames are the controllers of kube-controller-manager that Berth depends on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"k8s.io/component-base/configz"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -14,30 +15,30 @@ import (
 	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// newAPIServer builds the API server and returns the function that runs it, which
-// returns after a shutdown in which requests in flight can finish.
-func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.Context) error, error) {
+// newAPIServer builds the API server and returns its handler and the function that runs it,
+// which returns after a shutdown in which requests in flight can finish.
+func (c Config) newAPIServer(ctx context.Context, etcdURL string) (http.Handler, func(context.Context) error, error) {
 	o := apiserveroptions.NewServerRunOptions()
 	if c.Gate != nil {
 		addGate(o, c.Gate)
 	}
 	if err := parse("kube-apiserver", o.Flags(), c.apiServerFlags(etcdURL)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.SecureServing.Listener = c.API
 	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	completed, err := o.Complete(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
 	if errs := completed.Validate(); len(errs) != 0 {
-		return nil, fmt.Errorf("kube-apiserver: %w", errors.Join(errs...))
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", errors.Join(errs...))
 	}
 	config, err := apiserver.NewConfig(completed)
 	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
 	custom := &config.ApiExtensions.ExtraConfig
 	custom.CRDRESTOptionsGetter = sharingOptions{custom.CRDRESTOptionsGetter}
@@ -45,17 +46,17 @@ func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.
 	aggregator.BuildHandlerChainFunc = newFairness().chain(aggregator.BuildHandlerChainFunc)
 	cc, err := config.Complete()
 	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
 	chain, err := apiserver.CreateServerChain(cc)
 	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
 	prepared, err := chain.PrepareRun()
 	if err != nil {
-		return nil, fmt.Errorf("kube-apiserver: %w", err)
+		return nil, nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
-	return prepared.Run, nil
+	return chain.GenericAPIServer.Handler, prepared.Run, nil
 }
 
 // runScheduler runs kube-scheduler with its default configuration until ctx ends.

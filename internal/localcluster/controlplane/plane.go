@@ -67,12 +67,18 @@ func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
 	}
 	p.conns = newConnections(c.API)
 	c.API = p.conns
-	run, err := c.newAPIServer(p.servers, servers)
+	handler, run, err := c.newAPIServer(p.servers, servers)
 	if err != nil {
 		return err
 	}
 	p.run(&p.serving, func() error { return run(p.servers) })
-	return p.waitServing(ctx)
+	if err := p.waitServing(ctx); err != nil {
+		return err
+	}
+	if c.Socket != nil {
+		p.run(&p.serving, func() error { return serveSocket(p.servers, c.Socket, handler) })
+	}
+	return nil
 }
 
 // StartControllers starts the controllers of kube-controller-manager as soon
