@@ -74,7 +74,12 @@ func (c *command) onClusters(ctx context.Context, p *stdio.Process) (ok bool, er
 	if !onEach[name] && !onOne[name] && !submits[name] {
 		return false, nil
 	}
-	r := clustersOf(name, args, p)
+	return c.onNamed(ctx, p, clustersOf(name, args, p))
+}
+
+// onNamed is onClusters for the clusters of a request.
+func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.ClustersRequest) (ok bool, err error) {
+	name, args := c.name, c.args
 	names := r.Clusters
 	if slices.Contains(names, "all") && onEach[name] {
 		names = allClusters(ctx, p)

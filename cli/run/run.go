@@ -5,6 +5,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // Runner is a command. args does not contain the command's name. The error determines the
@@ -35,13 +37,39 @@ func Main(name string, args []string, p *stdio.Process, create Factory) int {
 	c := command{name, args, create}
 	elsewhere, err := c.onClusters(ctx, p)
 	if !elsewhere {
-		err = create(p).Run(ctx, args)
+		err = c.onPresent(ctx, p)
 	}
 	code := Exit(p.Err, name, err)
 	if submits[name] {
 		return slurmerr.ExitCodeFor(err, p.Env)
 	}
 	return code
+}
+
+// Redirected is a command that may find the names of clusters where only it looks: sbatch reads
+// them in its script.
+type Redirected interface {
+	Runner
+	// Redirect is called before Run. Run calls elsewhere if the command is for the named
+	// clusters; script is what it has read from standard input, nil if it has read a file. If
+	// ok is false, the name is that of the present cluster, or of none.
+	Redirect(elsewhere func(ctx context.Context, names []string, script []byte) (ok bool, err error))
+}
+
+// onPresent runs the command for the present cluster, unless it says itself that it is for others.
+func (c *command) onPresent(ctx context.Context, p *stdio.Process) error {
+	r := c.create(p)
+	if d, ok := r.(Redirected); ok {
+		d.Redirect(func(ctx context.Context, names []string, script []byte) (bool, error) {
+			request := option.ClustersRequest{Clusters: names, Operands: []string{"a file"}}
+			q := *p
+			if script != nil {
+				request.Operands, q.In = nil, bytes.NewReader(script)
+			}
+			return c.onNamed(ctx, &q, request)
+		})
+	}
+	return r.Run(ctx, c.args)
 }
 
 // command is a command with its arguments.

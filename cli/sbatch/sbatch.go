@@ -34,6 +34,8 @@ type Options struct {
 	connect func() (Cluster, error)
 
 	submission *translate.Submission
+	// elsewhere submits to other clusters; nil: they have been chosen.
+	elsewhere func(ctx context.Context, names []string, script []byte) (ok bool, err error)
 }
 
 // New returns the command. It calls connect once, after all checks that do not need the
@@ -54,7 +56,21 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if printed, err := o.submission.Client.PrintRequested(option.Sbatch, o.p.Print); printed {
 		return err
 	}
+	if names := o.submission.Client.Clusters; names != "" && o.elsewhere != nil {
+		var script []byte
+		if in.ScriptName == "" {
+			script = in.Script
+		}
+		if ok, err := o.elsewhere(ctx, strings.Split(names, ","), script); ok {
+			return err
+		}
+	}
 	return run(ctx, o)
+}
+
+// Redirect sets the function that submits to the clusters of a script (#SBATCH -M).
+func (o *Options) Redirect(elsewhere func(ctx context.Context, names []string, script []byte) (ok bool, err error)) {
+	o.elsewhere = elsewhere
 }
 
 // input returns everything that the submission depends on. It does not read the script

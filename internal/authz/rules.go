@@ -112,6 +112,7 @@ var rules = []Rule{
 
 	{Object: Node, Action: Read, Roles: listed, Private: "nodes", Refusal: Denied},
 	{Object: Node, Action: Update, Roles: operators, Refusal: InvalidUser},
+	{Object: Node, Action: "reboot", Roles: operators, Refusal: Denied, Note: "and its cancellation"},
 	{Object: Partition, Action: Read, Roles: listed, Private: "partitions", Refusal: Denied},
 	{Object: Partition, Action: Create, Roles: administrator, Refusal: InvalidUser},
 	{Object: Partition, Action: Update, Roles: administrator, Refusal: InvalidUser},

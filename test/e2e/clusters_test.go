@@ -83,4 +83,15 @@ func TestSeveralClusters(t *testing.T) {
 	check("scancel -M one,two 5000", ".*rc 0\n")
 	eventually.Holds(t, "the job is cancelled", func() bool { return strings.Contains(run("sacct -M two -n -X -j 5000 -o state"), "CANCELLED") })
 	check("sacct -M one,two -X -o jobid", "JobID +\n-+ \n1 +\n2 +\n4 +\n5000 +\nrc 0\n")
+	script := func(names string) string {
+		return "printf '#!/bin/sh\\n#SBATCH -M " + names + "\\n#SBATCH -o /dev/null -t 10\\n' > s.sh; "
+	}
+	check(script("two")+"sbatch -H s.sh", "Submitted batch job 5001 on cluster two\nrc 0\n")
+	check(script("two")+"sbatch -H < s.sh", "Submitted batch job 5002 on cluster two\nrc 0\n")
+	check(script("one,two")+"sbatch -H s.sh", "Submitted batch job 5 on cluster one\nrc 0\n")
+	check(script("one,two")+"sbatch -H < s.sh", "Submitted batch job 6 on cluster one\nrc 0\n")
+	check(script("one")+"sbatch -H s.sh", "Submitted batch job 7 on cluster one\nrc 0\n")
+	check(script("two")+"sbatch -H -M one s.sh", "Submitted batch job 8 on cluster one\nrc 0\n")
+	check(script("nope")+"sbatch -H s.sh", "sbatch: error: No cluster 'nope' known by database\\.\n.*rc 1\n")
+	check("squeue -M one,two --version", "slurm [^\n]*\nrc 0\n")
 }

@@ -1,6 +1,9 @@
 package option
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ClustersRequest is what a command line says about clusters.
 type ClustersRequest struct {
@@ -32,16 +35,25 @@ func ClustersIn(name string, args []string, lookup func(string) (string, bool)) 
 		return ClustersRequest{}
 	}
 	r.Operands = operands
+	prints := false
 	for _, o := range occurrences {
 		switch {
 		case o.option.isClusters():
 			r.Clusters = split(o.value)
 		case o.option.Name == "iterate":
 			r.Iterates = true
+		case slices.Contains(printing, o.option.Name):
+			prints = true
 		}
+	}
+	if prints && len(r.Clusters) > 1 {
+		r.Clusters = r.Clusters[:1] // the text is the same for all
 	}
 	return r
 }
+
+// printing are the options that only print a text.
+var printing = []string{"help", "usage", "version"}
 
 // isClusters reports whether the option is -M.
 func (o *Option) isClusters() bool { return o.Short == 'M' && strings.HasPrefix(o.Name, "cluster") }

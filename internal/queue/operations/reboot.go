@@ -26,7 +26,7 @@ const (
 // rebootNodes returns the action of scontrol reboot. As in Slurm, nothing is done if one of the
 // names is no node, and a node whose reboot is requested already stays as it is.
 func (s *Service) rebootNodes(c *directory.Caller, settings map[string]string, names []string) (entityAction, error) {
-	if err := s.permitEntity(c, authz.Node, authz.Update, refusal.PermissionDenied); err != nil {
+	if err := s.permitEntity(c, authz.Node, authz.Action(status.OpReboot), refusal.PermissionDenied); err != nil {
 		return nil, err
 	}
 	nextState := strings.ToUpper(settings["nextstate"])
