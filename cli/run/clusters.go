@@ -94,6 +94,9 @@ func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.Cluste
 		return false, nil // the command says so, before it looks for the cluster
 	}
 	sites, err := known(name, p, locate(ctx, p, names))
+	if r.Prints && len(sites) > 1 {
+		sites = sites[:1]
+	}
 	switch {
 	case err != nil:
 		return true, err

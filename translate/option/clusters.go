@@ -11,6 +11,8 @@ type ClustersRequest struct {
 	Operands []string
 	// Iterates: the command repeats its list until it is interrupted (--iterate).
 	Iterates bool
+	// Prints: the command only prints a text, which is the same for all clusters (--help).
+	Prints bool
 }
 
 // ClustersIn returns what the command line of the named command, or else its variable, says about
@@ -35,7 +37,6 @@ func ClustersIn(name string, args []string, lookup func(string) (string, bool)) 
 		return ClustersRequest{}
 	}
 	r.Operands = operands
-	prints := false
 	for _, o := range occurrences {
 		switch {
 		case o.option.isClusters():
@@ -43,11 +44,8 @@ func ClustersIn(name string, args []string, lookup func(string) (string, bool)) 
 		case o.option.Name == "iterate":
 			r.Iterates = true
 		case slices.Contains(printing, o.option.Name):
-			prints = true
+			r.Prints = true
 		}
-	}
-	if prints && len(r.Clusters) > 1 {
-		r.Clusters = r.Clusters[:1] // the text is the same for all
 	}
 	return r
 }
