@@ -6,6 +6,7 @@ package tools
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,12 +69,12 @@ func complete(p *stdio.Process, words []string) []string {
 	if err != nil {
 		return nil
 	}
-	cmd := exec.Command(path, append([]string{cobra.ShellCompRequestCmd, "fish", "berth"}, words...)...)
+	cmd := exec.Command(path, append([]string{cobra.ShellCompRequestCmd}, words...)...)
 	cmd.Env = p.Environ()
 	out, err := cmd.Output()
 	if err != nil {
 		return nil
 	}
-	_, items, _ := strings.Cut(string(out), "\n") // the first line is about all of them
-	return strings.FieldsFunc(items, func(r rune) bool { return r == '\n' })
+	lines := strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, ":") }) // cobra's directive
 }

@@ -74,6 +74,7 @@ var probes = map[string]probe{
 
 	"node read":          get("/nodes"),
 	"node update":        entity("node", "update", "n1", object{"Weight": "1"}, nil),
+	"node reboot":        entity("node", "reboot", "n1", object{"NextState": "RESUME"}, nil),
 	"partition read":     get("/partitions"),
 	"partition create":   entity("partition", "create", "pN", object{"Nodes": "n1"}, nil),
 	"partition update":   entity("partition", "update", "pN", object{"MaxTime": "60"}, object{"Nodes": "n1"}),

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
@@ -88,7 +89,9 @@ func TestClusterOutlivesItsCertificates(t *testing.T) {
 	eventually.Holds(t, "the job runs", func() bool { return r.run("squeue", "-h", "-o", "%t", "-j", id) == "R" })
 	seen := r.startWatch()
 	time.Sleep(time.Until(first.Leaf.NotAfter) + time.Second) // the test is what happens then
-	old, err := kubernetes.NewForConfig(r.c.Admin)
+	expired := rest.CopyConfig(r.c.Admin)
+	expired.BearerToken = "" // which is valid until the cluster stops
+	old, err := kubernetes.NewForConfig(expired)
 	if err != nil {
 		t.Fatal(err)
 	}
