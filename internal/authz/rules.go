@@ -39,8 +39,9 @@ const (
 
 // Refusals in Slurm's words (observed with 22.05.8).
 const (
-	Denied      = "Access/permission denied"
-	InvalidUser = "Invalid user id"
+	Denied       = "Access/permission denied"
+	InvalidUser  = "Invalid user id"
+	NoPermission = "Permission denied" // of reboots
 )
 
 type grants = map[Role]Grant
@@ -112,7 +113,7 @@ var rules = []Rule{
 
 	{Object: Node, Action: Read, Roles: listed, Private: "nodes", Refusal: Denied},
 	{Object: Node, Action: Update, Roles: operators, Refusal: InvalidUser},
-	{Object: Node, Action: "reboot", Roles: operators, Refusal: Denied, Note: "and its cancellation"},
+	{Object: Node, Action: "reboot", Roles: operators, Refusal: NoPermission, Note: "and its cancellation"},
 	{Object: Partition, Action: Read, Roles: listed, Private: "partitions", Refusal: Denied},
 	{Object: Partition, Action: Create, Roles: administrator, Refusal: InvalidUser},
 	{Object: Partition, Action: Update, Roles: administrator, Refusal: InvalidUser},

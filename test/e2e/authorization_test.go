@@ -174,7 +174,7 @@ type answer struct {
 // such as that a job does not run, do not concern the table.
 func (a answer) refused() bool {
 	return a.hidden || a.code == http.StatusUnauthorized || a.code == http.StatusForbidden ||
-		strings.Contains(a.text, authz.Denied) || strings.Contains(a.text, authz.InvalidUser)
+		strings.Contains(a.text, authz.Denied) || strings.Contains(a.text, authz.NoPermission) || strings.Contains(a.text, authz.InvalidUser)
 }
 
 // job submits a held job of alice's and returns its id and the path of its object.
