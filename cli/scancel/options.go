@@ -66,11 +66,12 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 		if o.op.Nodes, err = hostlist.ExpandLenient(text); err != nil {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
+		o.nothing = o.nothing || len(o.op.Nodes) == 0 // of commas alone
 	}
 	if o.op.Jobs, err = parseIDs(args); err != nil {
 		return err
 	}
-	if len(o.op.Jobs) == 0 && !o.filtered() && !o.me {
+	if len(o.op.Jobs) == 0 && !o.filtered() && !o.me && !o.nothing {
 		return slurmerr.New(slurmerr.Refused, "No job identification provided")
 	}
 	return nil

@@ -73,7 +73,10 @@ func run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if o.nothing {
-		return o.report(nil)
+		if len(o.op.Jobs) == 0 {
+			return o.report(nil)
+		}
+		o.op.Partitions = []string{""} // of no job; ids that do not exist are reported all the same
 	}
 	if o.interactive {
 		if err := o.choose(ctx, queue); err != nil {

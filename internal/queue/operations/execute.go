@@ -56,6 +56,9 @@ func (s *Service) executeOnJobs(
 	if op.Verb == status.OpTop {
 		return s.top(ctx, c, op), nil
 	}
+	if selects(op) && len(op.Jobs) > 0 {
+		act = unknownIfEnded(act)
+	}
 	targets := s.targets(ctx, c, op)
 	if endsJobs(op) {
 		s.cancelInBulk(ctx, c, targets)

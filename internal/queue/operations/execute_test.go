@@ -48,6 +48,45 @@ func TestEndedJobsOfAFilterAreNoFailures(t *testing.T) {
 	}
 }
 
+// To scancel with filters, a job that has ended does not exist, as in Slurm. One that a
+// filter excludes is no error.
+func TestFiltersKnowNoEndedJobs(t *testing.T) {
+	c := newCluster(t)
+	c.add(t, 1, "anna", fake.InState(v1alpha1.StateCompleted))
+	c.add(t, 2, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Status.Final = v1alpha1.StateCompleting, v1alpha1.StateCompleted
+	})
+	c.add(t, 3, "anna", fake.InState(v1alpha1.StateRunning))
+	const unknown = "Invalid job id specified"
+	for _, tt := range []struct {
+		id, user, partition, want string
+	}{
+		{"1", "anna", "", unknown},
+		{"1", "", "nosuch", unknown},
+		{"2", "anna", "", unknown},
+		{"99", "", "nosuch", unknown},
+		{"3", "", "", ""},
+		{"3", "anna", "", ""},
+	} {
+		op := status.Operation{Verb: status.OpCancel, Jobs: []string{tt.id}}
+		if tt.user != "" {
+			op.Users = []string{tt.user}
+		} else {
+			op.Partitions = []string{tt.partition}
+		}
+		if got := strings.Join(errorsOf(c.execute(t, "anna", op)), ","); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt, got, tt.want)
+		}
+		excluded := tt.id == "3" && tt.user == ""
+		if cancelled := tt.id == "3" && c.stored(t, 3).Cancel != nil; excluded && cancelled {
+			t.Errorf("%+v: cancelled", tt)
+		}
+	}
+	if c.stored(t, 3).Cancel == nil {
+		t.Error("the job of the filter was not cancelled")
+	}
+}
+
 // SIGKILL cancels a job that is pending, also with --batch and --full. Other signals fail.
 func TestSignalsToPendingJobs(t *testing.T) {
 	c := newCluster(t)

@@ -92,9 +92,40 @@ func (s *Service) targetsByName(
 			out = append(out, target{ref: ref, index: i, err: context.DeadlineExceeded})
 			continue
 		}
+		if selects(op) && s.allEnded(ctx, ref) {
+			out = append(out, target{ref: ref, index: i, err: refusal.InvalidJobID})
+			continue
+		}
 		out = append(out, s.targetsOf(ctx, c, ref, i, &filter, op.Verb)...)
 	}
 	return out
+}
+
+// selects reports whether op is a scancel that has filters beside ids. As in Slurm, it
+// does not know jobs that have ended.
+func selects(op *status.Operation) bool {
+	filters := len(op.Users) + len(op.Names) + len(op.Partitions) + len(op.States) + len(op.Accounts) + len(op.QOS) +
+		len(op.WCKeys) + len(op.Reservations) + len(op.Nodes)
+	return filters > 0 && (op.Verb == status.OpCancel || op.Verb == status.OpSignal)
+}
+
+// allEnded reports whether no job that the reference names is pending or running.
+func (s *Service) allEnded(ctx context.Context, ref string) bool {
+	r, ok := query.ParseRef(ref)
+	return ok && !slices.ContainsFunc(s.resolver().Rows(ctx, r), func(row *table.Row) bool {
+		return row.State == v1alpha1.StateCompleting || slices.Contains(unfinishedStates, row.State)
+	})
+}
+
+// unknownIfEnded returns act with another error for a job that has ended.
+func unknownIfEnded(act action) action {
+	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
+		err := act(ctx, c, row)
+		if errors.Is(err, refusal.AlreadyCompleting) {
+			return refusal.InvalidJobID
+		}
+		return err
+	}
 }
 
 // targetsOf returns the targets of one reference that pass the filter; a nil
