@@ -96,7 +96,7 @@ func (o *Options) earlier(ctx context.Context, err error) error {
 func (o *Options) unknownGiven(ctx context.Context, cluster Accounting) error {
 	q := o.given
 	q.Start, q.End = 1, 1 // no record is of interest
-	list, err := cluster.Records(ctx, &q)
+	list, err := o.records(ctx, cluster, q)
 	if err != nil {
 		return nil //nolint:nilerr // the error of the command itself counts
 	}
@@ -135,7 +135,7 @@ func run(ctx context.Context, o *Options) error {
 			return err
 		}
 	}
-	list, err := cluster.Records(ctx, &o.query)
+	list, err := o.records(ctx, cluster, o.query)
 	if err != nil {
 		return err
 	}

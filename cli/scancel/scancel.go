@@ -122,7 +122,7 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range list.UnknownUsers {
+	for _, u := range o.p.Unknown("passwd", list.UnknownUsers) {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", printable.Escape(u))
 	}
 	return nil

@@ -177,7 +177,7 @@ func (o *Options) known(ctx context.Context, c Cluster) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range got.UnknownUsers {
+	for _, u := range o.p.Unknown("passwd", got.UnknownUsers) {
 		fmt.Fprintf(o.p.Err, "sprio: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
 	return nil

@@ -197,7 +197,7 @@ func (o *Options) request() jobs.Filter {
 
 // warnUnknown prints Slurm's errors about unknown users.
 func (o *Options) warnUnknown(users []string) {
-	for _, u := range users {
+	for _, u := range o.p.Unknown("passwd", users) {
 		fmt.Fprintf(o.p.Err, "squeue: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,20 @@ func TestGroupOfNameService(t *testing.T) {
 		if name, _, ok := p.Group(text); ok {
 			t.Errorf("%q is %s", text, name)
 		}
+	}
+}
+
+// TestUnknown: a name or number that the host's name service has is known.
+func TestUnknown(t *testing.T) {
+	names := []string{"anna", "nosuch", "70000", "", "-1"}
+	p := &Process{Getent: func(database, key string) (string, bool) {
+		return "", database == "passwd" && (key == "anna" || key == "70000" || key == "" || key == "-1")
+	}}
+	if got := p.Unknown("passwd", names); !slices.Equal(got, []string{"nosuch", "", "-1"}) {
+		t.Errorf("%q", got)
+	}
+	if got := (&Process{}).Unknown("passwd", names); !slices.Equal(got, names) {
+		t.Errorf("%q", got)
 	}
 }
 
