@@ -25,6 +25,9 @@ type Cluster struct {
 type ClusterSpec struct {
 	ClusterName string `json:"clusterName,omitempty"` // "berth"
 
+	// Federation of which the cluster is a member; nil: none.
+	Federation *Federation `json:"federation,omitempty"`
+
 	FirstJobID int64 `json:"firstJobID,omitempty"`  // 1
 	MaxJobID   int64 `json:"maxJobID,omitempty"`    // 2^31-1; ids start over from FirstJobID
 	MaxJobs    int32 `json:"maxJobCount,omitempty"` // 100000

@@ -5,8 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"net"
-	"net/url"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +19,6 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// probeTimeout is how long a command waits for the connection to one of several clusters.
-const probeTimeout = time.Second
-
 // Commands that list or change something on each of several clusters, and those of which
 // only one cluster can be used at a time.
 var (
@@ -30,6 +26,8 @@ var (
 		"squeue": true, "sinfo": true, "sprio": true, "sshare": true, "sacct": true, "scancel": true,
 	}
 	onOne = map[string]bool{"scontrol": true, "sdiag": true}
+	// federated are those that list each cluster of a federation; squeue makes one list.
+	federated = map[string]bool{"sinfo": true, "sprio": true, "sacct": true}
 )
 
 // comparesItself has the commands that compare the name of the present cluster themselves, in
@@ -51,9 +49,11 @@ type site struct {
 // cluster once. Most calls name none, and are not parsed for that.
 func clustersOf(command string, args []string, p *stdio.Process) option.ClustersRequest {
 	mentioned := slices.ContainsFunc(args, func(a string) bool {
-		return strings.HasPrefix(a, "--cl") || strings.HasPrefix(a, "-") && strings.Contains(a, "M")
+		return strings.HasPrefix(a, "--cl") || strings.HasPrefix(a, "--fe") || strings.HasPrefix(a, "--si") ||
+			strings.HasPrefix(a, "-") && strings.Contains(a, "M")
 	})
-	if !mentioned && cmp.Or(p.Env("SLURM_CLUSTERS"), p.Env("SBATCH_CLUSTERS"), p.Env("SALLOC_CLUSTERS")) == "" {
+	if !mentioned && cmp.Or(p.Env("SLURM_CLUSTERS"), p.Env("SBATCH_CLUSTERS"), p.Env("SALLOC_CLUSTERS"),
+		p.Env("SINFO_FEDERATION"), p.Env("SACCT_FEDERATION")) == "" {
 		return option.ClustersRequest{}
 	}
 	r := option.ClustersIn(command, args, p.LookupEnv)
@@ -80,9 +80,12 @@ func (c *command) onClusters(ctx context.Context, p *stdio.Process) (ok bool, er
 // onNamed is onClusters for the clusters of a request.
 func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.ClustersRequest) (ok bool, err error) {
 	name, args := c.name, c.args
+	if r.Federation && federated[name] && !r.Prints {
+		return c.onFederation(ctx, p, r)
+	}
 	names := r.Clusters
 	if slices.Contains(names, "all") && onEach[name] {
-		names = allClusters(ctx, p)
+		names = jobs.ClusterNames(ctx, p)
 	}
 	if len(names) == 0 {
 		return false, nil
@@ -117,6 +120,29 @@ func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.Cluste
 			return true, sites[0].err
 		}
 		return true, c.create(p.WithEnv(sites[0].variables)).Run(ctx, args)
+	}
+	return true, c.onEach(ctx, p, sites)
+}
+
+// onFederation runs a command that lists something on each member of the federation. ok is false if
+// the present cluster is in none.
+func (c *command) onFederation(ctx context.Context, p *stdio.Process, r option.ClustersRequest) (ok bool, err error) {
+	members, failures := jobs.FederationOf(jobs.Members(ctx, p))
+	if len(members) == 0 {
+		return false, nil
+	}
+	if r.Iterates && len(members) > 1 {
+		return true, slurmerr.New(slurmerr.Fatal, "Only one cluster can be used at a time with --iterate")
+	}
+	var sites []site
+	for _, m := range members {
+		s := site{name: m.Name, variables: map[string]string{kube.EnvCluster: m.Name}}
+		maps.Copy(s.variables, m.Variables)
+		s.variables["SLURM_CLUSTERS"] = m.Name // lists have headings
+		sites = append(sites, s)
+	}
+	for _, err := range failures {
+		sites = append(sites, site{err: err})
 	}
 	return true, c.onEach(ctx, p, sites)
 }
@@ -198,7 +224,7 @@ func (w *separated) Write(b []byte) (int, error) {
 
 // locate finds the clusters of these names, and tries at the same time whether they answer.
 func locate(ctx context.Context, p *stdio.Process, names []string) []site {
-	present := sync.OnceValues(func() (string, error) { return presentName(ctx, p) })
+	present := sync.OnceValues(func() (string, error) { return jobs.PresentCluster(ctx, p) })
 	sites := make([]site, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
@@ -206,7 +232,7 @@ func locate(ctx context.Context, p *stdio.Process, names []string) []site {
 		s.name = name
 		variables, found := kube.Locate(p, name)
 		if s.variables = variables; found && len(names) > 1 {
-			wg.Go(func() { s.err = probe(ctx, p.WithEnv(variables), name) })
+			wg.Go(func() { s.err = jobs.Probe(ctx, p.WithEnv(variables), name) })
 		} else if !found { // it may be the name of the present cluster
 			s.variables = map[string]string{kube.EnvCluster: name}
 			wg.Go(func() {
@@ -220,50 +246,6 @@ func locate(ctx context.Context, p *stdio.Process, names []string) []site {
 	}
 	wg.Wait()
 	return sites
-}
-
-// presentName returns the name of the cluster that is used without -M.
-func presentName(ctx context.Context, p *stdio.Process) (string, error) {
-	if err := probe(ctx, p, "in use"); err != nil {
-		return "", err
-	}
-	c, err := jobs.Connect(p)
-	if err != nil {
-		return "", err
-	}
-	return c.Cluster(ctx, nil)
-}
-
-// probe returns an error if the cluster accepts no connection within probeTimeout. A cluster
-// behind a proxy is not tried.
-func probe(ctx context.Context, p *stdio.Process, name string) error {
-	cfg, err := kube.Find(p, "")
-	if err != nil {
-		return err
-	}
-	u, err := url.Parse(cfg.Server)
-	if err != nil || cfg.Proxy != "" {
-		return err
-	}
-	address := u.Host
-	if u.Port() == "" {
-		address = net.JoinHostPort(u.Hostname(), u.Scheme)
-	}
-	dialer := net.Dialer{Timeout: probeTimeout}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "cluster %s does not answer: %v", printable.Escape(name), err)
-	}
-	return conn.Close()
-}
-
-// allClusters returns the names of all clusters that Locate knows, and of the present one.
-func allClusters(ctx context.Context, p *stdio.Process) []string {
-	names := kube.Clusters(p)
-	if own, err := presentName(ctx, p); err == nil && !slices.Contains(names, own) {
-		names = append([]string{own}, names...)
-	}
-	return names
 }
 
 // chosen is the cluster on which a job starts first.

@@ -382,10 +382,14 @@ func listCluster(s *state, l *listing) []row {
 	if !matches(lowerCase(slices.Concat(l.names, l.clusters)), strings.ToLower(s.cluster)) {
 		return nil
 	}
+	return []row{s.clusterRow()}
+}
+
+func (s *state) clusterRow() row {
 	r := s.accountRow(rootAccount)
 	r.values["Name"] = s.cluster
 	r.values["ControlHost"], r.values["ControlPort"], r.values["RPC"] = s.original.Host, "0", "0"
-	return []row{r}
+	return r
 }
 
 func listWCKeys(s *state, l *listing) []row {
@@ -422,8 +426,7 @@ func listTRES(_ *state, l *listing) []row {
 	return out
 }
 
-// listNothing lists what does not exist here: federations, and licenses that
-// several clusters share.
+// listNothing lists what does not exist here: licenses that several clusters share.
 func listNothing(*state, *listing) []row { return nil }
 
 // listProblems lists the accounts that nobody can use, in Slurm's words.

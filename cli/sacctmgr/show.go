@@ -27,8 +27,10 @@ type listable struct {
 
 // table is a listing of the present state.
 type table struct {
-	hint    string // what Slurm adds to its refusal of an unknown condition; "": nothing
-	rows    func(*state, *listing) []row
+	hint string // what Slurm adds to its refusal of an unknown condition; "": nothing
+	rows func(*state, *listing) []row
+	// others lists further clusters: those that commands find, and the present one.
+	others  func(context.Context, *Options, *listing) []row
 	columns string   // without format=
 	from    []column // the columns that format= may name; nil: the usual ones
 	// private is the error that users get who are not operators; "": everyone may list it.
@@ -54,7 +56,8 @@ var listables = []listable{
 	{name: "users", least: 1, table: userTable},
 	{name: "qos", least: 1, table: &table{hint: hintConstant, rows: listQOS, columns: qosColumns,
 		conditions: []string{"Names", "Descriptions", "ID"}}},
-	{name: "clusters", least: 2, table: &table{hint: hintValue, rows: listCluster, columns: clusterColumns,
+	{name: "clusters", least: 2, table: &table{
+		hint: hintValue, rows: listCluster, others: listOtherClusters, columns: clusterColumns,
 		conditions: []string{"Names", "Clusters"}, words: []string{"WOLimits"}}},
 	{name: "wckeys", least: 1, table: &table{
 		rows: listWCKeys, columns: wckeyColumns, private: noPrivilege,
@@ -73,7 +76,10 @@ var listables = []listable{
 	},
 	{
 		name: "federations", least: 1,
-		table: &table{rows: listNothing, columns: "Federation,Cluster,ID%2,Features,FedState"},
+		table: &table{
+			rows: listNothing, others: listFederation, columns: "Federation,Cluster,ID%2,Features,FedState",
+			conditions: []string{"Names", "Clusters"},
+		},
 	},
 	{name: "configuration", least: 2, run: (*Options).showConfig},
 	{name: "stats", least: 2, run: (*Options).showStats},
@@ -332,7 +338,11 @@ func (o *Options) showTable(ctx context.Context, t *table, words []string) error
 	if l.selectsNone(t) {
 		return o.print(selected, nil)
 	}
-	return o.print(selected, t.rows(s, l))
+	rows := t.rows(s, l)
+	if t.others != nil {
+		rows = append(rows, t.others(ctx, o, l)...)
+	}
+	return o.print(selected, rows)
 }
 
 // checkOperator returns an error unless the caller is an operator.

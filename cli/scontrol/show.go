@@ -31,6 +31,7 @@ var shown = []struct {
 	{"reservations", 1, 1, showReservation}, {"reservationname", 1, 1, showReservation},
 	{"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
 	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 1, 1, showAliases}, {"topology", 1, 1, showTopology},
+	{"federation", 1, 1, showFederation},
 }
 
 // quietly are entities without any objects, as in a Slurm without them; said is what is
@@ -42,7 +43,6 @@ var quietly = []struct {
 	{"burstbuffer", "", 2},
 	{"bbstat", "", 2},
 	{"dwstat", "", 2},
-	{"federation", "", 1},
 	{"frontend", "No nodes in the system\n", 2},
 	{"daemons", "\n", 1},
 }

@@ -49,6 +49,7 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	}
 	o.settings.ArrayLen = format.ArrayLen(o.p.Env("SLURM_BITSTR_LEN"))
 	o.clusters = v.List("clusters")
+	o.federated = (v.Has("federation") || v.Has("sibling")) && !v.Has("local") && len(o.clusters) == 0
 	if err := o.filter.set(v); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@
 package squeue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,6 +56,8 @@ type Options struct {
 	every    time.Duration
 	clusters []string // -M
 	named    bool     // the cluster's name is shown
+	// federated: the jobs of all clusters of the federation are listed together.
+	federated bool
 
 	view   bool // show the terminal UI
 	screen func(ctx context.Context, s jobs.Screen) error
@@ -95,12 +98,32 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return run(ctx, o)
 }
 
-// run prints the list once or repeatedly.
+// run connects to the cluster, or to all of its federation, and prints the list.
 func run(ctx context.Context, o *Options) error {
-	queue, err := o.connect()
+	var away error // the first cluster of the federation that cannot be used
+	queue, err := o.lister(ctx, func(err error) {
+		slurmerr.Print(o.p.Err, "squeue", err)
+		if away == nil {
+			away = &slurmerr.Error{Code: slurmerr.ExitCode(err)}
+		}
+	})
 	if err != nil {
 		return err
 	}
+	return cmp.Or(o.lists(ctx, queue), away)
+}
+
+// lister returns the cluster, or its federation. report is called with the error of each other
+// cluster that cannot be used.
+func (o *Options) lister(ctx context.Context, report func(error)) (Lister, error) {
+	if o.federated {
+		return jobs.ConnectFederation(ctx, o.p, report)
+	}
+	return o.connect()
+}
+
+// lists prints the list once or repeatedly.
+func (o *Options) lists(ctx context.Context, queue Lister) (err error) {
 	o.filter.me(queue.User(), o.p)
 	if err := o.checkNodes(ctx, queue); err != nil {
 		return err
@@ -114,7 +137,7 @@ func run(ctx context.Context, o *Options) error {
 	switch {
 	case o.steps:
 		return o.p.Repeat(ctx, o.every, func() error { return listSteps(ctx, o, queue) })
-	case o.every > 0 && o.dump == nil && !o.filter.nothing:
+	case o.every > 0 && o.dump == nil && !o.filter.nothing && !o.federated:
 		return follow(ctx, o, queue)
 	}
 	return o.p.Repeat(ctx, o.every, func() error { return list(ctx, o, queue) })

@@ -62,7 +62,7 @@ var layers = []layer{
 	{"internal/archtest", nil},
 	{"internal/slurmconf", []string{"api", "translate", "internal/wire"}},
 	{"internal/kube", []string{"api", "internal/stdio", "internal/wire", "internal/slurmerr", "internal/build"}},
-	{"internal/jobs", []string{"api", "internal/jobs", "internal/stdio", "translate", "internal/kube", "internal/wire", "internal/slurmerr"}},
+	{"internal/jobs", []string{"api", "internal/jobs", "internal/printable", "internal/stdio", "translate", "internal/kube", "internal/wire", "internal/slurmerr"}},
 	{"internal/rest", []string{"translate", "internal/jobs", "internal/kube", "internal/printable", "internal/stdio", "internal/slurmerr", "internal/build"}},
 	{"internal/step", []string{"translate", "internal/wire", "internal/slurmerr", "internal/step"}},
 	{"internal/pmi", nil},

@@ -282,10 +282,13 @@ func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.Oper
 	}
 }
 
+// infoPath is the path of the description of the cluster.
+const infoPath = wire.QueueRoot + "/clusterinfo"
+
 // ClusterInfo reads the cluster's description from the queue API.
 func (c *Client) ClusterInfo(ctx context.Context) (map[string]any, error) {
 	var info map[string]any
-	if err := c.api.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info); err != nil {
+	if err := c.api.Get(ctx, infoPath, nil, &info); err != nil {
 		return nil, queueError(err)
 	}
 	return info, nil

@@ -177,7 +177,11 @@ func (s *Server) newIDs(o Options, dir *directory.Directory) *ids.Allocator {
 	store := &ids.ConfigMap{Client: o.Cluster.Client, Namespace: wire.SystemNamespace, Name: IDsName}
 	limits := func() ids.Limits {
 		p := dir.Parameters()
-		return ids.Limits{First: p.FirstJobID, Max: p.MaxJobID}
+		l := ids.Limits{First: p.FirstJobID, Max: p.MaxJobID}
+		if p.Federation != nil {
+			l = l.OfMember(p.Federation.ID)
+		}
+		return l
 	}
 	taken := func(id int64) bool { _, ok := o.Cluster.Job(id); return ok }
 	return ids.New(store, ids.DefaultBlock, limits, taken)

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,7 @@ func (f *Form) jobHead(w *writer, j *status.Job) {
 	w.texts("flags", jobFlags(j)...)
 	w.text("burst_buffer", "")
 	w.text("burst_buffer_state", "")
-	w.text("cluster", f.Cluster)
+	w.text("cluster", cmp.Or(j.Cluster, f.Cluster))
 	w.text("cluster_features", "")
 	w.text("command", j.Command)
 	w.text("comment", j.Comment)
@@ -116,7 +117,7 @@ func (f *Form) jobMiddle(w *writer, j *status.Job) {
 		w.text("failed_node", "")
 	}
 	w.text("features", j.Features)
-	w.text("federation_origin", "")
+	w.text("federation_origin", j.Cluster)
 	w.text("federation_siblings_active", "")
 	w.text("federation_siblings_viable", "")
 	w.texts("gres_detail", gresDetail(j)...)

@@ -3,6 +3,7 @@ package format
 import (
 	"cmp"
 	"math"
+	"strconv"
 	"sync"
 
 	"github.com/berth-hpc/berth/translate/status"
@@ -294,7 +295,18 @@ func nameSpecial() []jobColumn {
 	offset := func(j *status.Job) int64 { return int64(j.HetOffset) }
 	return []jobColumn{
 		customColumn(0, "Cluster", "CLUSTER", nil,
-			func(b []byte, _ *status.Job, s *Settings) []byte { return appendOr(b, s.Cluster, "berth") }),
+			func(b []byte, j *status.Job, s *Settings) []byte {
+				return appendOr(b, cmp.Or(j.Cluster, s.Cluster), "berth")
+			}),
+		customColumn(0, "Origin", "ORIGIN", nil,
+			func(b []byte, j *status.Job, _ *Settings) []byte { return appendOr(b, j.Cluster, "NA") }),
+		customColumn(0, "OriginRaw", "ORIGIN_RAW", idFields,
+			func(b []byte, j *status.Job, _ *Settings) []byte {
+				if j.Cluster == "" {
+					return append(b, "NA"...)
+				}
+				return strconv.AppendInt(b, status.MemberOf(j.ID), 10)
+			}),
 		customColumn(0, "gres", "TRES_PER_NODE", []string{"gres"},
 			func(b []byte, j *status.Job, _ *Settings) []byte { return appendTRESPerNode(b, j) }),
 		customColumn(0, "StdOut", "STDOUT", files,
@@ -342,7 +354,7 @@ func absentColumns() []jobColumn {
 		{"AssocID", "ASSOC_ID", "0"}, {"BoardsPerNode", "BOARDS_PER_NODE", "0"},
 		{"BurstBuffer", "BURST_BUFFER", "(null)"}, {"BurstBufferState", "BURST_BUFFER_STATE", "(null)"},
 		{"ClusterFeature", "CLUSTER_FEATURES", "(null)"},
-		{"NTPerBoard", "NTASKS_PER_BOARD", "0"}, {"Origin", "ORIGIN", "NA"}, {"OriginRaw", "ORIGIN_RAW", "NA"},
+		{"NTPerBoard", "NTASKS_PER_BOARD", "0"},
 		{"Reboot", "REBOOT", "0"},
 		{"SiblingsActive", "ACTIVE_SIBLINGS", "NA"}, {"SiblingsActiveRaw", "ACTIVE_SIBLINGS_RAW", "NA"},
 		{"SiblingsViable", "VIABLE_SIBLINGS", "NA"},

@@ -18,7 +18,7 @@ var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]", In
 			Env: "SLURM_CLUSTERS", Help: "the cluster"},
 		{Name: "federation", Env: "SCONTROL_FEDERATION",
 			Help: "all clusters of a federation; here the same as --local"},
-		{Name: "sibling", Env: "SCONTROL_SIB", Help: "sibling jobs of a federation; there are none"},
+		{Name: "sibling", Env: "SCONTROL_SIB", Help: "sibling jobs of a federation: jobs have none"},
 		{Name: "uid", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused,
 			Reason: "use the credentials of that user", Help: "act as another user"},
 		{Name: "future", Short: 'F', Help: "include future nodes"},

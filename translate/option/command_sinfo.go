@@ -26,7 +26,7 @@ var Sinfo = &CommandOptions{Name: "sinfo", Interspersed: true, Options: []*Optio
 	{Name: "reservation", Short: 'T', Help: "list reservations"},
 	{Name: "clusters", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS",
 		Help: "name of this cluster (KUBECONFIG selects another)"},
-	{Name: "federation", Env: "SINFO_FEDERATION", Help: "all clusters of a federation; here the same as --local"},
+	{Name: "federation", Env: "SINFO_FEDERATION", Help: "all clusters of the federation, if this cluster is in one"},
 	{Name: "local", Env: "SINFO_LOCAL", Help: "this cluster only (the default)"},
 	{Name: "json", Arg: OptionalArg, Meta: "PARSER", Help: "print JSON of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "yaml", Arg: OptionalArg, Meta: "PARSER", Help: "print YAML of 22.05 or of a data parser (v0.0.40)"},

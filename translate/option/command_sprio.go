@@ -2,7 +2,7 @@ package option
 
 // Sprio is the table of sprio's options.
 var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: []*Option{
-	{Name: "federation", Help: "all clusters of a federation; here the same as --local"},
+	{Name: "federation", Help: "all clusters of the federation, if this cluster is in one"},
 	{Name: "noheader", Short: 'h', Help: "no header line"},
 	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS", Help: "only these jobs"},
 	{Name: "local", Help: "this cluster only (the default)"},
@@ -13,7 +13,7 @@ var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: []*Optio
 	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SPRIO_FORMAT",
 		Help: "columns by letter: \"%.15i %.10Y\""},
 	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Help: "only jobs in these partitions"},
-	{Name: "sibling", Help: "sibling jobs of a federation; there are none"},
+	{Name: "sibling", Help: "the same as --federation: jobs have no siblings on other clusters"},
 	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Help: "sort by columns: -y,i"},
 	{Name: "user", Short: 'u', Aliases: []string{"users"}, Arg: RequiredArg, Meta: "USERS",
 		Help: "only jobs of these users"},

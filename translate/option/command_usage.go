@@ -38,7 +38,8 @@ var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VA
 	Joint:   " or ", Colon: ":",
 	Options: []*Option{
 		{Name: "all_clusters", Short: 'a', Help: "all clusters; there is one"},
-		{Name: "federation", Status: Refused, Reason: noFederation, Help: "all clusters of a federation"},
+		{Name: "federation", Status: Refused, Reason: "each report is of one cluster",
+			Help: "all clusters of a federation"},
 		{Name: "help", Short: 'h', Help: "print this help"},
 		{Name: "local", Help: "this cluster only (the default)"},
 		{Name: "cluster", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Status: Refused,

@@ -276,5 +276,3 @@ func commonShort(help, usage byte) []*Option {
 	out[2].Short, out[3].Short = help, usage
 	return out
 }
-
-const noFederation = "there is no federation of clusters"

@@ -128,6 +128,9 @@ type Job struct {
 	// of the job's nodes, separated by ";". GRES is like gpu:tesla:1(IDX:0).
 	Layout string `json:"layout,omitempty"`
 
+	// Cluster is the job's cluster in a list of a federation's jobs. Servers do not set it.
+	Cluster string `json:"-"`
+
 	// Namespace and Object identify the BatchJob.
 	Namespace string `json:"namespace,omitempty"`
 	Object    string `json:"object,omitempty"`

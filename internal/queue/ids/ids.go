@@ -10,8 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
 // DefaultBlock is the number of ids in a block.
@@ -50,6 +53,20 @@ func (l Limits) complete() Limits {
 		l.Max = max(DefaultMax, l.First)
 	}
 	return l
+}
+
+// localIDs is a mask of the bits of a federation's ids that number the jobs of a member.
+const localIDs = 1<<v1alpha1.FederationShift - 1
+
+// OfMember returns the limits of the ids of a federation's member with the number id: l limits
+// the lower bits, and the upper ones are the number. Bits of l that do not fit are ignored.
+func (l Limits) OfMember(id int32) Limits {
+	base := int64(id) << v1alpha1.FederationShift
+	first, last := max(l.First&localIDs, 1), int64(localIDs)
+	if l.Max > 0 && l.Max < localIDs {
+		last = max(l.Max, first)
+	}
+	return Limits{First: base + first, Max: base + last}
 }
 
 // Allocator assigns job ids. Create it with New; safe for concurrent use.
@@ -146,11 +163,15 @@ func (a *Allocator) anyTaken(first, n int64) bool {
 // draw takes n ids from the reserved blocks. If there are not enough, it returns a
 // channel that is closed when the next block may have been reserved.
 func (a *Allocator) draw(n int64) (int64, <-chan struct{}, error) {
+	l := a.limits().complete()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return 0, nil, ErrClosed
 	}
+	a.blocks = slices.DeleteFunc(a.blocks, func(b block) bool { // reserved before the limits changed
+		return b.next < l.First || b.end > l.Max+1
+	})
 	a.prefetch()
 	for len(a.blocks) > 0 && a.blocks[0].end-a.blocks[0].next < n {
 		a.blocks = a.blocks[1:] // too short: the rest is skipped

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -47,6 +48,43 @@ func (m *memory) fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
+}
+
+// A federation's ids have the number of the cluster above the lower 26 bits, which the limits of
+// the cluster are about. Ids that were reserved before the cluster joined are not assigned.
+func TestFederation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in   ids.Limits
+		id   int32
+		want ids.Limits
+	}{
+		{ids.Limits{}, 1, ids.Limits{First: 67108865, Max: 134217727}},
+		{ids.Limits{First: 1000, Max: 2000}, 2, ids.Limits{First: 134218728, Max: 134219728}},
+		{ids.Limits{First: 1, Max: 1<<31 - 1}, 31, ids.Limits{First: 2080374785, Max: 1<<31 - 1}},
+		{ids.Limits{First: 134218728}, 2, ids.Limits{First: 134218728, Max: 201326591}},
+	} {
+		if got := c.in.OfMember(c.id); got != c.want {
+			t.Errorf("%+v of member %d: %+v, want %+v", c.in, c.id, got, c.want)
+		}
+	}
+	var current atomic.Pointer[ids.Limits]
+	current.Store(&ids.Limits{})
+	a := ids.New(&memory{}, 10, func() ids.Limits { return *current.Load() }, nil)
+	if err := a.Start(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want int64) {
+		t.Helper()
+		if got, err := a.Next(t.Context()); err != nil || got != want {
+			t.Errorf("id %d, %v; want %d", got, err, want)
+		}
+	}
+	expect(1)
+	member := ids.Limits{}.OfMember(3)
+	current.Store(&member)
+	expect(201326593)
+	expect(201326594)
 }
 
 func limits(l ids.Limits) func() ids.Limits { return func() ids.Limits { return l } }
