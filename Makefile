@@ -23,7 +23,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-soak differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-profile bench-soak differential chaos e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -133,6 +133,9 @@ bench-size: build ## the table of the same page about 100,000 jobs of 1,000 user
 
 bench-soak: build ## the table of the same page about memory and disk while jobs run for half an hour
 	$(GO) run ./test/bench -suite=soak
+
+bench-profile: build ## the table of the same page about what a submission, a start and an end of a job cost
+	$(GO) run ./test/bench -suite=profile
 
 bench-failover: build ## the table of the same page about a leading scheduler that is killed (as root)
 	$(GO) run ./test/bench -suite=failover

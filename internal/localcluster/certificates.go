@@ -27,10 +27,8 @@ const (
 const (
 	certQueue       = "queue"       // server of the API role
 	certNodes       = "nodes"       // server of the kubelet API
-	certScheduler   = "scheduler"   // clients of the API server
-	certControllers = "controllers" //
-	certJobSet      = "jobset"      //
-	certLocal       = "local"       //
+	certScheduler   = "scheduler"   // client of the API server
+	certControllers = "controllers" // client of the API server
 )
 
 // file is a certificate in files of the PKI.
@@ -61,8 +59,6 @@ func (k *cluster) certificateFiles() []file {
 		{certNodes, ca, pki.Leaf{CommonName: "system:node", Hosts: []string{"127.0.0.1", "localhost"}}},
 		{certScheduler, ca, pki.Leaf{CommonName: identityScheduler}},
 		{certControllers, ca, admin(identityKCM)},
-		{certJobSet, ca, admin(identityJobSet)},
-		{certLocal, ca, admin(identityLocal)},
 	}
 }
 
@@ -82,7 +78,7 @@ func (k *cluster) certify() error {
 	if err := k.issueTokens(); err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	k.admin = k.client(certLocal)
+	k.admin = k.client(identityLocal)
 	return errors.Join(
 		k.state.write(FileScheduler, k.pki.Kubeconfig(k.info.Server, certScheduler, identityScheduler, "")),
 		k.state.write(fileControllers, k.pki.Kubeconfig(k.info.Server, certControllers, identityKCM, "")),
@@ -102,17 +98,12 @@ func (k *cluster) writeAdminKubeconfig() error {
 			k.direct(k.Admin.Name)))
 }
 
-// client returns a client configuration with a certificate in files, and without rate
-// limits, because the server is on this machine and serves only this cluster.
-func (k *cluster) client(cert string) *rest.Config {
+// client returns the client configuration of a part of this process. There are no rate limits,
+// because the server is in the same process and serves only this cluster.
+func (k *cluster) client(identity string) *rest.Config {
 	return &rest.Config{
-		Host: k.info.Server,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData:   k.pki.CA.CertPEM,
-			CertFile: k.pki.Path(cert + ".crt"), KeyFile: k.pki.Path(cert + ".key"),
-		},
+		Host: k.info.Server, Transport: k.inProcess.Transport(k.tokens[identity]),
 		QPS: 5000, Burst: 10000,
-		DisableCompression: true,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/berth-hpc/berth/deploy"
 	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
+	"github.com/berth-hpc/berth/internal/localcluster/inprocess"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
@@ -51,7 +52,8 @@ type cluster struct {
 
 	api, hook, queue net.Listener
 	socket           net.Listener      // of the API server; nil: there is none
-	tokens           map[string]string // for the socket, by the names of their users
+	inProcess        inprocess.Server  // of the API, for the parts of this process
+	tokens           map[string]string // for socket and inProcess, by the names of their users
 	admin            *rest.Config
 	plane            *controlplane.Plane
 	jobs             *controlplane.Gate
@@ -149,7 +151,8 @@ func (k *cluster) start(ctx context.Context) error {
 	var err error
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
-		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: k.client(certJobSet), Plain: k.Plain,
+		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: k.client(identityJobSet), Plain: k.Plain,
+		InProcess: &k.inProcess, Controllers: k.inProcess.Transport(k.tokens[identityKCM]),
 		Gate: k.gate(), EtcdServers: k.EtcdServers, Socket: k.socket, TokenFile: k.state.path(fileTokens),
 		AuthenticationConfig: k.AuthenticationConfig,
 	}, k.admin, zapLogger(k.Log))

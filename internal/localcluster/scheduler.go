@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
 )
@@ -22,10 +21,7 @@ const dirArchive = "archive"
 // startScheduler runs the scheduler in this process, or releases its port for one
 // outside.
 func (k *cluster) startScheduler(ctx context.Context) error {
-	rc, err := k.schedulerClient()
-	if err != nil {
-		return err
-	}
+	rc := k.client(identityScheduler)
 	if err := awaitPermissions(ctx, rc); err != nil {
 		return fmt.Errorf("scheduler's permissions: %w", err)
 	}
@@ -79,15 +75,6 @@ func (k *cluster) gate() *controlplane.Gate {
 		k.jobs = &controlplane.Gate{Self: identityScheduler}
 	}
 	return k.jobs
-}
-
-func (k *cluster) schedulerClient() (*rest.Config, error) {
-	rc, err := clientcmd.BuildConfigFromFlags("", k.state.path(FileScheduler))
-	if err != nil {
-		return nil, err
-	}
-	rc.QPS, rc.Burst, rc.DisableCompression = 5000, 10000, true
-	return rc, nil
 }
 
 // writeSchedulerArgs writes the flags for cmd/scheduler in a process of its own.

@@ -43,8 +43,8 @@ func (k *cluster) listenSocket() error {
 	return os.Chmod(path, 0o666)
 }
 
-// issueTokens makes new tokens of the administrator and of the users, and writes them where the
-// API server reads them (--token-auth-file). They are valid until the cluster stops, so a copy
+// issueTokens makes new tokens of the administrator, of the users, and of the parts of this
+// process, and writes them where the API server reads them (--token-auth-file). They are valid until the cluster stops, so a copy
 // of an old kubeconfig falls back on its certificate.
 func (k *cluster) issueTokens() error {
 	var text strings.Builder
@@ -54,6 +54,10 @@ func (k *cluster) issueTokens() error {
 		k.tokens[user] = rand.Text() + rand.Text() // 256 bits
 		_ = w.Write([]string{k.tokens[user], user, "", group})
 	}
+	for _, part := range []string{identityKCM, identityJobSet, identityLocal} {
+		add(part, masters)
+	}
+	add(identityScheduler, "")
 	add(k.Admin.Name, masters)
 	for _, u := range k.Users {
 		if u.Name != k.Admin.Name {

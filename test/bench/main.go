@@ -22,14 +22,14 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.suite, "suite", "basic",
-		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, failover, size and soak, as root; memory; planner, without a cluster; or real, on real kubelets")
+		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, failover, size and soak, as root; memory; profile; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
 		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
 	flag.StringVar(&o.only, "only", "",
 		"of the suites pods, backlog and floods, only the loads whose name has this `text` in it; the page is left alone")
-	flag.StringVar(&o.profiles, "profiles", "", "`directory` for heap profiles of the suite memory; \"\": none")
+	flag.StringVar(&o.profiles, "profiles", "", "`directory` for the profiles of the suites memory and profile; \"\": none")
 	flag.IntVar(&o.repeat, "repeat", 20, "measurements of each kind")
 	flag.Parse()
 	if o.only != "" {
@@ -90,6 +90,8 @@ func bench(ctx context.Context, o options) error {
 		return benchFailover(ctx, o)
 	case "memory":
 		return benchMemory(ctx, o)
+	case "profile":
+		return benchProfile(ctx, o)
 	case "flood-client": // of floods
 		return floodClient(ctx, o.only)
 	}

@@ -8,9 +8,11 @@ package controlplane
 
 import (
 	"net"
+	"net/http"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/berth-hpc/berth/internal/localcluster/inprocess"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
@@ -34,17 +36,21 @@ type Config struct {
 	// API and Webhook are bound already; the control plane closes them.
 	API     net.Listener
 	Webhook net.Listener
-	// Socket is another listener of the API server, without TLS, and TokenFile has the tokens
-	// of its clients (token,user,uid,group); nil: there is none.
-	Socket    net.Listener
+	// Socket is another listener of the API server, without TLS; nil: there is none.
+	Socket net.Listener
+	// InProcess serves the API to clients in this process.
+	InProcess *inprocess.Server
+	// TokenFile has the tokens of clients (token,user,uid,group).
 	TokenFile string
 
 	// URL of the API server for this process.
 	URL string
-	// Kubeconfig is the path of kube-controller-manager's kubeconfig, JobSet
-	// the client configuration of JobSet's controllers; both of system:masters.
-	Kubeconfig string
-	JobSet     *rest.Config
+	// Kubeconfig is the path of kube-controller-manager's kubeconfig, and Controllers the
+	// transport that it uses in place of the one in that file. JobSet is the client
+	// configuration of JobSet's controllers. All are of system:masters.
+	Kubeconfig  string
+	Controllers http.RoundTripper
+	JobSet      *rest.Config
 
 	// Gate decides about BatchJobs; nil: webhooks do.
 	Gate *Gate

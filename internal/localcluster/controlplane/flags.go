@@ -43,6 +43,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--client-ca-file=" + p("ca.crt"),
 		"--authorization-mode=RBAC",
 		"--anonymous-auth=false",
+		"--token-auth-file=" + c.TokenFile,
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + p("sa.pub"),
 		"--service-account-signing-key-file=" + p("sa.key"),
@@ -75,9 +76,6 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		// in a tree by which it would serve further pages of a list from memory: 1.3 kB for
 		// each submission. They come from etcd instead. The second one only guards the first.
 		"--feature-gates=ListFromCacheSnapshot=false,DetectCacheInconsistency=false",
-	}
-	if c.Socket != nil {
-		flags = append(flags, "--token-auth-file="+c.TokenFile)
 	}
 	if c.AuthenticationConfig != "" {
 		flags = append(flags, "--authentication-config="+c.AuthenticationConfig)

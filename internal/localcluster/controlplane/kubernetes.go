@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/configz"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
@@ -91,6 +93,11 @@ func (c Config) runControllers(ctx context.Context) error {
 	}
 	config, err := o.Config(ctx, known, off, aliases)
 	if err != nil {
+		return fmt.Errorf("kube-controller-manager: %w", err)
+	}
+	config.Kubeconfig.TLSClientConfig, config.Kubeconfig.Transport = rest.TLSClientConfig{}, c.Controllers
+	agent := rest.AddUserAgent(config.Kubeconfig, kcmoptions.KubeControllerManagerUserAgent)
+	if config.Client, err = kubernetes.NewForConfig(agent); err != nil {
 		return fmt.Errorf("kube-controller-manager: %w", err)
 	}
 	defer configz.Delete(kcm.ConfigzName) // a second control plane in this process registers it again

@@ -71,6 +71,7 @@ func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
 	if err != nil {
 		return err
 	}
+	c.InProcess.Serve(p.servers, handler)
 	p.run(&p.serving, func() error { return run(p.servers) })
 	if err := p.waitServing(ctx); err != nil {
 		return err
