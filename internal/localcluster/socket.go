@@ -44,8 +44,8 @@ func (k *cluster) listenSocket() error {
 }
 
 // issueTokens makes new tokens of the administrator, of the users, and of the parts of this
-// process, and writes them where the API server reads them (--token-auth-file). They are valid until the cluster stops, so a copy
-// of an old kubeconfig falls back on its certificate.
+// process, and writes them where the API server reads them (--token-auth-file). They are valid
+// until the cluster stops, so a copy of an old kubeconfig falls back on its certificate.
 func (k *cluster) issueTokens() error {
 	var text strings.Builder
 	w := csv.NewWriter(&text)

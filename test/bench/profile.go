@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// profileMarks are where the table stands that says where the processor time of one submission, one start and one end goes: in the
-// commands, in the parts of the cluster's process, and in the jobs' own processes.
-// Beside them it measures the floor, which is what the API server alone needs to create, to
-// change and to delete an object of that size.
+// profileMarks are where the table stands that says where the processor time of one submission,
+// one start and one end goes: in the commands, in the parts of the cluster's process, and in the
+// jobs' own processes. Beside them it measures the floor, which is what the API server alone
+// needs to create, to change and to delete an object of that size.
 var profileMarks = marks{"<!-- profile: written by make bench-profile -->\n", "<!-- end of profile -->\n"}
 
 const (
@@ -154,7 +154,7 @@ func (b *profileBench) writes(method string) func(context.Context) (time.Duratio
 				body = nil
 			}
 			code, err := b.api.do(ctx, method, path, body)
-			return errors.Join(err, errUnless(code < 300, fmt.Sprintf("%s of a ConfigMap was answered %d", method, code)))
+			return errors.Join(err, errUnless(code < 300, fmt.Sprintf("%s of %s was answered %d", method, name, code)))
 		})
 	}
 }

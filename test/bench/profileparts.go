@@ -24,17 +24,21 @@ var parts = []struct {
 	name   string
 	frames []string
 }{
-	{"garbage collection", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.gcMarkTermination"}},
+	{"garbage collection", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep",
+		"runtime.bgscavenge", "runtime.gcStart", "runtime.gcMarkTermination"}},
 	{"waiting for work", []string{"runtime.findRunnable", "runtime.schedule", "runtime.mcall", "runtime.sysmon"}},
 	{"store (etcd)", []string{"go.etcd.io/"}},
 	{"admission and submission", []string{"berth/internal/queue/admission", "berth/internal/queue/submit"}},
-	{"planner", []string{"berth/internal/sched/backfill", "berth/internal/sched/planner", "berth/internal/sched/snapshot", "berth/internal/sched/priority"}},
+	{"planner", []string{"berth/internal/sched/backfill", "berth/internal/sched/planner",
+		"berth/internal/sched/snapshot", "berth/internal/sched/priority"}},
 	{"scheduler, without the planner", []string{"berth/internal/sched", "k8s.io/kubernetes/pkg/scheduler"}},
 	{"accounting", []string{"berth/internal/acct", "modernc.org/sqlite"}},
 	{"queue service", []string{"berth/internal/queue", "berth/internal/agentapi"}},
 	{"nodes", []string{"berth/internal/processnode"}},
-	{"JobSets and Jobs", []string{"sigs.k8s.io/jobset", "k8s.io/kubernetes/pkg/controller", "sigs.k8s.io/controller-runtime"}},
-	{"API server", []string{"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator", "k8s.io/kubernetes"}},
+	{"JobSets and Jobs", []string{"sigs.k8s.io/jobset", "k8s.io/kubernetes/pkg/controller",
+		"sigs.k8s.io/controller-runtime"}},
+	{"API server", []string{"k8s.io/apiserver", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator",
+		"k8s.io/kubernetes"}},
 	{"clients and caches", []string{"k8s.io/client-go"}},
 	{"HTTP and TLS", []string{"net/http", "crypto/", "golang.org/x/net"}},
 }
