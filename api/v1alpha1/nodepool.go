@@ -23,9 +23,12 @@ type NodePool struct {
 }
 
 // NodePoolSpec describes the nodes, and what brings and removes them.
+//
+// +kubebuilder:validation:AtMostOneOf=program;karpenter
 type NodePoolSpec struct {
 	// Nodes is a host list of the names of all nodes of the pool ("cloud-[001-100]"). A Node
-	// object belongs to the pool if it has one of these names.
+	// object belongs to the pool if it has one of these names, or one of them in the annotation
+	// berth.hpc/node-name.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
@@ -83,6 +86,30 @@ type NodePoolSpec struct {
 
 	// Program names the site's programs that bring and remove nodes.
 	Program *NodeProgram `json:"program,omitempty"`
+	// Karpenter brings and removes the nodes.
+	Karpenter *NodeKarpenter `json:"karpenter,omitempty"`
+}
+
+// NodeKarpenter describes the NodeClaim (karpenter.sh/v1) that is created for each node. It also
+// has the resources, labels and taints of the pool.
+type NodeKarpenter struct {
+	// NodeClassRef names the class of nodes of the provider.
+	NodeClassRef NodeClassRef `json:"nodeClassRef"`
+	// Requirements that the instance has to meet. Labels of the pool about its type, zone,
+	// region, architecture, operating system and capacity type become requirements too.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
+}
+
+// NodeClassRef names an object of a provider of Karpenter.
+type NodeClassRef struct {
+	// +kubebuilder:validation:MinLength=1
+	Group string `json:"group"`
+	// +kubebuilder:validation:MinLength=1
+	Kind string `json:"kind"`
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
 }
 
 // NodeProgram has the paths of the site's programs (slurm.conf(5), ResumeProgram). The
@@ -133,6 +160,10 @@ type PoolNode struct {
 	Failures int32 `json:"failures,omitempty"`
 	// Retry is when a Failed node may be requested again; nil: when an operator resumes it.
 	Retry *metav1.MicroTime `json:"retry,omitempty"`
+	// Progress says why a requested node has not come yet, if what brings it reports that.
+	Progress string `json:"progress,omitempty"`
+	// Refused: the node does not come, as Progress says.
+	Refused bool `json:"refused,omitempty"`
 	// Reason says why the node failed or is removed.
 	Reason string `json:"reason,omitempty"`
 }

@@ -37,8 +37,9 @@ type Cluster struct {
 	Jobs *JobStore
 	// Pods by job id (label wire.LabelJobID), those of workloads by group (see
 	// WorkloadPods); others have no key.
-	Pods       *Store[*corev1.Pod]
-	Nodes      *Store[*corev1.Node]        // by name
+	Pods *Store[*corev1.Pod]
+	// Nodes by name, and by the name that a NodePool has for them (see NodesNamed).
+	Nodes      *Store[*corev1.Node]
 	Partitions *Store[*v1alpha1.Partition] // by name
 	Users      *Store[*v1alpha1.User]      // by name
 	Settings   *Store[*v1alpha1.Cluster]   // by name
@@ -76,7 +77,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 		Jobs:       NewJobs(),
 		Pods:       NewPods(),
 		PodGroups:  NewPodGroups(),
-		Nodes:      NewStore(name[*corev1.Node]),
+		Nodes:      NewNodes(),
 		Partitions: NewStore(name[*v1alpha1.Partition]),
 		Users:      NewStore(name[*v1alpha1.User]),
 		Settings:   NewStore(name[*v1alpha1.Cluster]),

@@ -28,6 +28,10 @@ const (
 	// the top level to the one the node is connected to ("spine1.leaf3").
 	LabelTopology = "berth.hpc/topology"
 
+	// LabelNodePool on a NodeClaim of Karpenter and its Node is the NodePool of Berth that
+	// requested it.
+	LabelNodePool = "berth.hpc/node-pool"
+
 	// Annotations on Nodes: geometry, and a drain reason.
 	AnnotationSockets = "berth.hpc/sockets"
 	AnnotationCores   = "berth.hpc/cores-per-socket"
@@ -58,8 +62,10 @@ const (
 	// it. It is written with the binding.
 	AnnotationJob = "berth.hpc/job"
 
-	AnnotationName     = "berth.hpc/name"      // on Reservations: the name that users gave
-	AnnotationNodeName = "berth.hpc/node-name" // short name, if it cannot be derived
+	AnnotationName = "berth.hpc/name" // on Reservations: the name that users gave
+	// AnnotationNodeName on a Node is its short name, if that cannot be derived, and the name
+	// that its NodePool has for it.
+	AnnotationNodeName = "berth.hpc/node-name"
 
 	// AnnotationPodTemplateHash on a job's only pod is the hash of the pod template
 	// without the job's id. A job can run in another job's pod with the same hash.

@@ -144,6 +144,23 @@ func TestPartitionsOfAnyName(t *testing.T) {
 	}
 }
 
+// TestRightsToNodeClaims: the scheduler has them only if Karpenter brings nodes.
+func TestRightsToNodeClaims(t *testing.T) {
+	for provider, want := range map[string]int{"program": 0, "karpenter": 2} {
+		out, output, err := template(t, append([]string{"--set", "nodePools.provider=" + provider}, alice...)...)
+		if err != nil {
+			t.Fatal(err, output)
+		}
+		if got := strings.Count(out, "\n  name: berth-karpenter\n"); got != want+want/2 {
+			t.Errorf("%s: %d names, want %d", provider, got, want+want/2)
+		}
+		bound := strings.Contains(out, "  name: berth-karpenter\nsubjects:\n- kind: ServiceAccount\n  name: berth-scheduler\n")
+		if bound != (want > 0) {
+			t.Errorf("%s: bound to the scheduler: %v", provider, bound)
+		}
+	}
+}
+
 func TestLint(t *testing.T) {
 	out, output, err := helm(t, "", append([]string{"lint", chartDir, "--strict", "--namespace=berth-system", "--kube-version=" + kubeVersion}, alice...)...)
 	if err != nil {
@@ -163,6 +180,7 @@ func TestRefused(t *testing.T) {
 		"PostgreSQL without a URL":    {[]string{"--set", "accounting.storage=postgresql"}, "set accounting.postgresql.url or accounting.postgresql.existingSecret"},
 		"another database":            {[]string{"--set", "accounting.storage=mysql"}, "/accounting/storage"},
 		"a misspelt value":            {[]string{"--set", "schedular.replicas=1"}, "additional properties 'schedular' not allowed"},
+		"another provider of nodes":   {[]string{"--set", "nodePools.provider=magic"}, "/nodePools/provider"},
 		"readers without number":      {[]string{"--set", "api.replicas=many"}, "/api/replicas"},
 		"no replica":                  {[]string{"--set", "scheduler.replicas=0"}, "/scheduler/replicas"},
 		"a user without a uid":        {[]string{"--set", "users[0].name=bob"}, "missing property 'uid'"},

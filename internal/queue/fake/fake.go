@@ -34,7 +34,7 @@ func Stores(c client.Client) *control.Cluster {
 		Jobs:       control.NewJobs(),
 		Pods:       control.NewPods(),
 		PodGroups:  control.NewPodGroups(),
-		Nodes:      control.NewStore(func(o *corev1.Node) string { return byName(o) }),
+		Nodes:      control.NewNodes(),
 		Partitions: control.NewStore(func(o *v1alpha1.Partition) string { return byName(o) }),
 		Users:      control.NewStore(func(o *v1alpha1.User) string { return byName(o) }),
 		Settings:   control.NewStore(func(o *v1alpha1.Cluster) string { return byName(o) }),

@@ -132,7 +132,7 @@ func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
 		}
 	}
 	if p.power != nil {
-		_, exists := s.Cluster.Nodes.Get(p.row.Name)
+		_, exists := s.Cluster.Nodes.Get(cmp.Or(p.row.Object, p.row.Name))
 		if err := s.writePower(ctx, p); err != nil || !exists || len(p.annotations)+len(p.labels)+len(p.spec) == 0 {
 			return err
 		}

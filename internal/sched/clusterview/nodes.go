@@ -158,7 +158,7 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 	addReboot(&row, wire.ParseNodeReboot(o.Annotations))
 	row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
 	if p := s.NodePower(i); p != nil && row.Reason == "" {
-		row.Reason = p.Reason
+		row.Reason = p.Trouble(o)
 	}
 	return row
 }

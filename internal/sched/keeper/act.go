@@ -135,6 +135,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a decide.Action)
 
 // create creates the job's objects. A job whose objects cannot be built fails.
 func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
+	if changed, err := k.nameObjects(ctx, b); changed || err != nil {
+		return err
+	}
 	k.mu.Lock()
 	k.throttle.begin(b.Spec.JobID)
 	k.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/dependency"
 	"github.com/berth-hpc/berth/internal/sched/keeper/decide"
-	"github.com/berth-hpc/berth/internal/sched/pools"
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -248,7 +248,9 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
 		a := j.Status.Allocation
 		return a != nil && j.HoldsAllocation() && slices.ContainsFunc(a.Nodes,
-			func(x v1alpha1.NodeAllocation) bool { return x.ObjectName() == n.Name })
+			func(x v1alpha1.NodeAllocation) bool {
+				return x.ObjectName() == n.Name || x.Name == nodeinfo.PoolName(n)
+			})
 	})
 }
 
@@ -282,86 +284,6 @@ func isLost(n *corev1.Node) bool {
 // isDown reports whether an operator has set the node down.
 func isDown(n *corev1.Node) bool {
 	return strings.EqualFold(n.Annotations[wire.AnnotationState], "down")
-}
-
-// poolChanged queues the jobs that wait for nodes, and those on nodes that are to be removed at
-// once.
-func (k *Keeper) poolChanged(_, now *v1alpha1.NodePool) {
-	forced := map[string]bool{}
-	for i := range now.GetStatus().Nodes {
-		if n := &now.Status.Nodes[i]; n.Force {
-			forced[n.Name] = true
-		}
-	}
-	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
-		a := j.Status.Allocation
-		return j.Status.State == v1alpha1.StateConfiguring || len(forced) > 0 && a != nil && j.HoldsAllocation() &&
-			slices.ContainsFunc(a.Nodes, func(x v1alpha1.NodeAllocation) bool { return forced[x.ObjectName()] })
-	})
-}
-
-// boot is Facts.Boot.
-func (k *Keeper) boot(name string) decide.Boot {
-	all := k.Cluster.NodePools.List()
-	if len(all) == 0 {
-		return decide.Boot{}
-	}
-	pool := pools.Of(all, name)
-	if pool == nil {
-		return decide.Boot{}
-	}
-	object, _ := k.Cluster.Nodes.Get(name)
-	switch s := pools.StateOf(pool, name, object, k.Now()); s.State {
-	case v1alpha1.PoolPoweredDown, v1alpha1.PoolPoweringUp:
-		if s.State == v1alpha1.PoolPoweredDown && !s.IsUsable() {
-			return decide.Boot{Failed: "its node pool is being deleted"}
-		}
-		return decide.Boot{Waiting: true}
-	case v1alpha1.PoolPoweringDown, v1alpha1.PoolFailed:
-		return decide.Boot{Failed: cmp.Or(s.Reason, "it is being removed")}
-	default:
-		return decide.Boot{Ready: s.Since.Time}
-	}
-}
-
-// nodeDown is Facts.Down.
-func (k *Keeper) nodeDown(name string) bool {
-	n, ok := k.Cluster.Nodes.Get(name)
-	return ok && isDown(n) || k.isForcedDown(name)
-}
-
-// removal returns when it was announced that the node will be removed, and what announced it.
-func (k *Keeper) removal(name string) (at time.Time, by string) {
-	n, ok := k.Cluster.Nodes.Get(name)
-	if !ok {
-		return time.Time{}, ""
-	}
-	when, by, _ := strings.Cut(n.Annotations[wire.AnnotationRemoval], " ")
-	at, err := time.Parse(time.RFC3339, when)
-	if err != nil {
-		return time.Time{}, ""
-	}
-	return at, by
-}
-
-// isForcedDown reports whether an operator ended the jobs of the node to remove it.
-func (k *Keeper) isForcedDown(name string) bool {
-	all := k.Cluster.NodePools.List()
-	if len(all) == 0 {
-		return false
-	}
-	pool := pools.Of(all, name)
-	if pool == nil {
-		return false
-	}
-	n, _ := pool.Status.Node(name)
-	return n.Force
-}
-
-// nodeLost is Facts.Lost.
-func (k *Keeper) nodeLost(name string) bool {
-	n, ok := k.Cluster.Nodes.Get(name)
-	return !ok || isLost(n)
 }
 
 // trackDependencies records the jobs in the dependencies of now, a pending job, instead of

@@ -30,11 +30,21 @@ func ShortNames(nodes []*corev1.Node) map[string]string {
 }
 
 func shortName(n *corev1.Node) string {
-	if a := n.Annotations[wire.AnnotationNodeName]; a != "" && len(validation.IsDNS1123Label(a)) == 0 {
-		return a
+	if name := PoolName(n); name != n.Name {
+		return name
 	}
 	short, _, _ := strings.Cut(n.Name, ".")
 	return short
+}
+
+// PoolName returns the name by which a NodePool lists the node: the node's annotation if that
+// is valid, else its Kubernetes name. Providers that name Node objects themselves have the
+// annotation.
+func PoolName(n *corev1.Node) string {
+	if a := n.Annotations[wire.AnnotationNodeName]; a != "" && len(validation.IsDNS1123Label(a)) == 0 {
+		return a
+	}
+	return n.Name
 }
 
 // joinLabels returns a full DNS name as one DNS label.

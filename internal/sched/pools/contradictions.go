@@ -23,10 +23,8 @@ func contradictions(p *v1alpha1.NodePool, nodes []v1alpha1.PoolNode, object func
 			continue
 		}
 		if o := object(n.Name); o != nil {
-			for _, text := range []string{lacks(&p.Spec, o), lacksLabel(&p.Spec, o), otherAutoscaler(o)} {
-				if text != "" {
-					found[text] = append(found[text], n.Name)
-				}
+			for _, text := range contradictionsOf(p, o) {
+				found[text] = append(found[text], n.Name)
 			}
 		}
 	}
@@ -35,6 +33,35 @@ func contradictions(p *v1alpha1.NodePool, nodes []v1alpha1.PoolNode, object func
 		out = append(out, hostlist.Fold(found[text])+": "+text)
 	}
 	return strings.Join(out, "; ")
+}
+
+// contradictionsOf returns how a node that runs differs from what its pool says.
+func contradictionsOf(p *v1alpha1.NodePool, o *corev1.Node) []string {
+	all := []string{lacks(&p.Spec, o), lacksLabel(&p.Spec, o), otherAutoscaler(o)}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// Trouble returns what is wrong with a node of a pool, for scontrol show node: why it failed or
+// has not come yet, how it differs from what its pool says, or that nothing can bring it. ""
+// means nothing. object is the node's, of which a pool's template counts as one too.
+func (p *Power) Trouble(object *corev1.Node) string {
+	switch {
+	case p.Reason != "":
+		return p.Reason
+	case p.State == v1alpha1.PoolPoweringUp:
+		return p.Progress
+	case p.State == v1alpha1.PoolRunning:
+		return strings.Join(contradictionsOf(p.Pool, object), "; ")
+	}
+	return unbringable(&p.Pool.Spec)
+}
+
+// unbringable returns why no node of the pool can come; "": they can.
+func unbringable(s *v1alpha1.NodePoolSpec) string {
+	if s.Program == nil && s.Karpenter == nil {
+		return "nothing brings the nodes: neither program nor karpenter is set"
+	}
+	return ""
 }
 
 // lacksLabel returns which promised label the node does not have; "": none.

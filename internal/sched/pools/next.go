@@ -94,6 +94,7 @@ func (d *decision) wake(at time.Time) {
 // enter returns n in another state.
 func (d *decision) enter(n v1alpha1.PoolNode, state string) v1alpha1.PoolNode {
 	n.State, n.Since, n.Requested = state, metav1.NewMicroTime(d.Now), false
+	n.Progress, n.Refused = "", false
 	if state == v1alpha1.PoolPoweringDown {
 		d.wake(d.Now.Add(SuspendTimeout(&d.pool.Spec)))
 	}
@@ -146,7 +147,7 @@ func (d *decision) poweringUp(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 	switch {
 	case n.PowerDown && !d.Held[n.Name]:
 		return d.enter(n, v1alpha1.PoolPoweringDown)
-	case object != nil && IsReady(object) && isInitialized(object):
+	case object != nil && IsReady(object) && isInitialized(&d.pool.Spec, object):
 		if less := lacks(&d.pool.Spec, object); less != "" {
 			n.Failures, n.Reason = maxFailures, less
 			return d.enter(n, v1alpha1.PoolPoweringDown)
@@ -155,13 +156,25 @@ func (d *decision) poweringUp(n v1alpha1.PoolNode) v1alpha1.PoolNode {
 		n.Failures, n.Reason, n.Requested = 0, "", true
 		d.Used(n.Name)
 		return d.running(n)
+	case n.Refused:
+		n.Failures++
+		n.Reason = n.Progress
+		return d.enter(n, v1alpha1.PoolPoweringDown)
 	case !d.Now.Before(deadline):
 		n.Failures++
-		n.Reason = reasonResumeTimeout
+		n.Reason = withCause(reasonResumeTimeout, n.Progress)
 		return d.enter(n, v1alpha1.PoolPoweringDown)
 	}
 	d.wake(deadline)
 	return n
+}
+
+// withCause adds what is known of the cause to the reason of a failure; "": nothing is.
+func withCause(reason, cause string) string {
+	if cause == "" {
+		return reason
+	}
+	return reason + ": " + cause
 }
 
 // running removes a node that is idle for too long, or that has vanished: what brought it may
@@ -297,8 +310,5 @@ func problemOf(p *v1alpha1.NodePool, assigned []string) string {
 	if cpu := p.Spec.Resources[corev1.ResourceCPU]; cpu.MilliValue() < 1000 {
 		problems = append(problems, "resources has no cpu")
 	}
-	if p.Spec.Program == nil {
-		problems = append(problems, "nothing brings the nodes: program is not set")
-	}
-	return strings.Join(problems, "; ")
+	return join(strings.Join(problems, "; "), unbringable(&p.Spec))
 }

@@ -109,9 +109,36 @@ func powerOf(p *v1alpha1.NodePool, n v1alpha1.PoolNode, name string, object *cor
 	return out
 }
 
+// Object returns the object of the node that a pool lists with the name. Candidates, which may
+// be nil, are nodes of that name (see nodeinfo.PoolName): an object of this name comes first,
+// then one that is not being deleted. nil: there is none.
+func Object(name string, candidates ...*corev1.Node) *corev1.Node {
+	var best *corev1.Node
+	for _, n := range candidates {
+		switch {
+		case n == nil || nodeinfo.PoolName(n) != name:
+		case best == nil || rank(name, n) < rank(name, best),
+			rank(name, n) == rank(name, best) && n.Name < best.Name:
+			best = n
+		}
+	}
+	return best
+}
+
+// rank is the order of Object.
+func rank(name string, n *corev1.Node) int {
+	switch {
+	case n.Name == name:
+		return 0
+	case n.DeletionTimestamp == nil:
+		return 1
+	}
+	return 2
+}
+
 // Merge adds the nodes of pools to those that exist. It returns the object of every node, and
-// the state of those that belong to a pool, by name. The object of a node that does not run
-// describes what it will have.
+// the state of those that belong to a pool, by the name of their object. The object of a node
+// that does not run has the name that the pool lists, and describes what the node will have.
 func Merge(
 	all []*v1alpha1.NodePool, nodes []*corev1.Node, now time.Time,
 ) (merged []*corev1.Node, power map[string]Power) {
@@ -120,7 +147,8 @@ func Merge(
 	}
 	existing := make(map[string]*corev1.Node, len(nodes))
 	for _, n := range nodes {
-		existing[n.Name] = n
+		name := nodeinfo.PoolName(n)
+		existing[name] = Object(name, existing[name], n)
 	}
 	power = map[string]Power{}
 	replaced := map[string]*corev1.Node{}
@@ -131,13 +159,16 @@ func Merge(
 		for _, name := range assigned[p.Name] {
 			object := existing[name]
 			state := powerOf(p, listed[name], name, object, now)
-			power[name] = state
 			switch {
 			case object == nil:
 				added = append(added, t.node(name, &state))
 			case state.State == v1alpha1.PoolPoweringUp: // what it reports may be incomplete
-				replaced[name] = t.node(name, &state)
+				replaced[object.Name] = t.node(name, &state)
+			default:
+				power[object.Name] = state
+				continue
 			}
+			power[name] = state
 		}
 	}
 	merged = slices.Clone(nodes)
@@ -186,7 +217,11 @@ func names(p *v1alpha1.NodePool) []string {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(n string) bool { return len(validation.IsDNS1123Subdomain(n)) > 0 })
+	valid := validation.IsDNS1123Subdomain
+	if p.Spec.Karpenter != nil {
+		valid = validation.IsDNS1123Label // Karpenter names the object; this is its short name
+	}
+	return slices.DeleteFunc(all, func(n string) bool { return len(valid(n)) > 0 })
 }
 
 // template has what the objects of a pool's nodes share.
@@ -215,6 +250,13 @@ func newTemplate(p *v1alpha1.NodePool) template {
 	return t
 }
 
+// Metadata returns the labels and annotations that the pool promises of its nodes. The caller
+// may change them.
+func Metadata(p *v1alpha1.NodePool) (labels, annotations map[string]string) {
+	t := newTemplate(p)
+	return t.labels, t.annotations
+}
+
 // node returns the object of a node that does not run.
 func (t *template) node(name string, state *Power) *corev1.Node {
 	annotations := t.annotations
@@ -234,11 +276,22 @@ func (t *template) node(name string, state *Power) *corev1.Node {
 
 // isInitialized reports whether pods can be bound to a node that has just become ready: some
 // taints go a moment later, or when the cloud's controller has seen the node.
-func isInitialized(n *corev1.Node) bool {
+func isInitialized(s *v1alpha1.NodePoolSpec, n *corev1.Node) bool {
+	if s.Karpenter != nil && n.Labels[labelInitialized] != "true" {
+		return false
+	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized
+		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized || t.Key == taintUnregistered
 	})
 }
+
+// labelInitialized is the label of nodes that Karpenter has found ready, with the devices that
+// the NodeClaim requests.
+const labelInitialized = "karpenter.sh/initialized"
+
+// taintUnregistered is the taint of nodes that Karpenter has not seen: it has not copied labels,
+// annotations and taints of the NodeClaim to the Node.
+const taintUnregistered = "karpenter.sh/unregistered"
 
 // taintUninitialized is the taint of nodes that the cloud's controller has not seen
 // (cloudproviderapi.TaintExternalCloudProvider).

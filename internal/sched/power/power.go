@@ -53,10 +53,10 @@ type attempt struct {
 }
 
 // New returns a Controller. It subscribes to the stores of c, which must not be filled yet. A
-// nil provider runs the programs that pools name.
+// nil provider is what pools name: programs of the site, or Karpenter.
 func New(c *control.Cluster, p Provider, now func() time.Time, log *slog.Logger) *Controller {
 	if p == nil {
-		p = programs{}
+		p = providers{programs: programs{}, karpenter: karpenter{c.Client}}
 	}
 	x := &Controller{
 		cluster: c, provider: p, now: now, log: log, wake: make(chan struct{}, 1),
@@ -148,14 +148,18 @@ func (x *Controller) facts(planned map[string]time.Time) *pools.Facts {
 			continue
 		}
 		for i := range b.Status.Allocation.Nodes {
-			held[b.Status.Allocation.Nodes[i].ObjectName()] = true
+			a := &b.Status.Allocation.Nodes[i]
+			held[a.ObjectName()], held[a.Name] = true, true // pools know nodes by either
 		}
 	}
 	busy := sync.OnceValue(x.busyNodes)
 	return &pools.Facts{
 		Now: now, Held: held, Planned: planned,
-		Node:   x.node,
-		IsBusy: func(name string) bool { return busy()[name] },
+		Node: x.node,
+		IsBusy: func(name string) bool {
+			n := x.node(name)
+			return n != nil && busy()[n.Name]
+		},
 		IdleSince: func(name string) time.Time {
 			if _, known := x.idle[name]; !known {
 				x.idle[name] = now
@@ -166,10 +170,9 @@ func (x *Controller) facts(planned map[string]time.Time) *pools.Facts {
 	}
 }
 
-// node returns the object of a node, or nil.
+// node returns the object of the node that a pool lists with the name, or nil.
 func (x *Controller) node(name string) *corev1.Node {
-	n, _ := x.cluster.Nodes.Get(name)
-	return n
+	return pools.Object(name, x.cluster.NodesNamed(name)...)
 }
 
 // busyNodes returns the nodes with pods that are neither those of daemons nor of the node
@@ -243,6 +246,7 @@ func (x *Controller) act(ctx context.Context) time.Duration {
 				next = min(next, x.makeRequest(ctx, p, state, nodes))
 			}
 		}
+		next = min(next, x.noteProgress(ctx, p))
 		if x.removeObjects(ctx, p) != nil {
 			next = min(next, requestRetry)
 		}

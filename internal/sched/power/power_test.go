@@ -45,6 +45,10 @@ func (p *provider) Failed(_ context.Context, _ *v1alpha1.NodePool, nodes []strin
 	return p.call("failed", nodes)
 }
 
+func (p *provider) Progress(context.Context, *v1alpha1.NodePool, []string) (map[string]Progress, error) {
+	return nil, nil
+}
+
 // bench is a controller of a pool of three nodes with a clock.
 type bench struct {
 	*Controller
@@ -77,7 +81,11 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 
 // restart replaces the controller by one that knows only the objects.
 func (b *bench) restart() {
-	b.Controller = New(b.c, b.p, func() time.Time { return b.clock }, slog.New(slog.DiscardHandler))
+	var p Provider
+	if b.p != nil {
+		p = b.p
+	}
+	b.Controller = New(b.c, p, func() time.Time { return b.clock }, slog.New(slog.DiscardHandler))
 }
 
 // step decides and makes requests, and returns the states of the nodes.

@@ -21,10 +21,47 @@ type Provider interface {
 	// Failed reports nodes that did not come in time, or came with less than promised. They
 	// are suspended, too.
 	Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error
+	// Progress returns what is known of nodes that were requested and have not come, by name.
+	// Nodes of which nothing is known may be missing.
+	Progress(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) (map[string]Progress, error)
+}
+
+// Progress is what is known of a requested node.
+type Progress struct {
+	Text    string // why it has not come; "": unknown
+	Refused bool   // it does not come
+}
+
+// providers are the Provider that calls the one that the pool names.
+type providers struct{ programs, karpenter Provider }
+
+func (p providers) of(pool *v1alpha1.NodePool) Provider {
+	if pool.Spec.Karpenter != nil {
+		return p.karpenter
+	}
+	return p.programs
+}
+
+func (p providers) Resume(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error {
+	return p.of(pool).Resume(ctx, pool, nodes)
+}
+
+func (p providers) Suspend(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error {
+	return p.of(pool).Suspend(ctx, pool, nodes)
+}
+
+func (p providers) Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error {
+	return p.of(pool).Failed(ctx, pool, nodes)
+}
+
+func (p providers) Progress(
+	ctx context.Context, pool *v1alpha1.NodePool, nodes []string,
+) (map[string]Progress, error) {
+	return p.of(pool).Progress(ctx, pool, nodes)
 }
 
 // errNoProvider is the error for a pool that nothing brings nodes of.
-var errNoProvider = errors.New("nothing brings the nodes: spec.program is not set")
+var errNoProvider = errors.New("nothing brings the nodes: neither spec.program nor spec.karpenter is set")
 
 // programs is the Provider of pools with programs of the site.
 type programs struct{}
@@ -48,6 +85,10 @@ func (programs) Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []str
 		return nil
 	}
 	return runProgram(ctx, pool, pool.Spec.Program.ResumeFail, nodes)
+}
+
+func (programs) Progress(context.Context, *v1alpha1.NodePool, []string) (map[string]Progress, error) {
+	return nil, nil
 }
 
 // runProgram runs a program of the site with the nodes as a host list, for ResumeTimeout at

@@ -21,6 +21,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/fence"
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/siteprogram"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -163,6 +164,9 @@ func (x *Controller) heldNodes() map[string]bool {
 
 // timeout returns how long the reboot of a node may take.
 func (x *Controller) timeout(node string) time.Duration {
+	if n, ok := x.cluster.Nodes.Get(node); ok {
+		node = nodeinfo.PoolName(n)
+	}
 	if p := pools.Of(x.cluster.NodePools.List(), node); p != nil {
 		return pools.ResumeTimeout(&p.Spec)
 	}

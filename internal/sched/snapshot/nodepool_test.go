@@ -89,3 +89,30 @@ func TestIncrementalOfPools(t *testing.T) {
 		t.Error("it is not replaced when a node could have booted")
 	}
 }
+
+// A job got a node before that had an object, whose name the provider then chose.
+func TestJobOnANodeThatItsProviderNamed(t *testing.T) {
+	n := schedtest.Node("ip-10-0-0-7")
+	n.Annotations = map[string]string{"berth.hpc/node-name": "d1"}
+	b := schedtest.Attempt(v1alpha1.StateConfiguring)
+	pool := aPool("cloud", "d1", 40, "")
+	pool.Status.Nodes = []v1alpha1.PoolNode{{Name: "d1", State: v1alpha1.PoolRunning}}
+	for object, want := range map[string]int{"d1": 1, "ip-10-0-0-7": 1, "ip-10-0-0-8": 0} {
+		b.Status.Allocation.Nodes = []v1alpha1.NodeAllocation{{Name: "d1", Node: object, CPUs: 1}}
+		in := Input{
+			Now: schedtest.Now, Jobs: []*v1alpha1.BatchJob{b}, NodePools: []*v1alpha1.NodePool{pool},
+			Nodes: []*corev1.Node{n},
+		}
+		s := New(in)
+		if len(s.Nodes) != 1 || s.Nodes[0].Name != "d1" || s.NodePower(0) == nil {
+			t.Fatalf("the nodes are %+v", s.Nodes)
+		}
+		got := 0
+		for _, r := range s.Running {
+			got += len(r.Allocation)
+		}
+		if got != want {
+			t.Errorf("the job on %s holds %d nodes, want %d", object, got, want)
+		}
+	}
+}

@@ -83,10 +83,13 @@ func (s *Snapshot) bootOf(b *v1alpha1.BatchJob) int64 {
 
 // allocatedNode returns the number of the node of an allocation.
 func (s *Snapshot) allocatedNode(a *v1alpha1.NodeAllocation) (int, bool) {
-	if a.Node != "" {
-		i, ok := s.byObject[a.Node]
+	if i, ok := s.byObject[a.Node]; ok {
 		return i, ok
 	}
+	if a.Node != "" && a.Node != a.Name {
+		return 0, false
+	}
+	// The Node object of a pool's node may have come with another name since.
 	i, ok := s.byName[a.Name]
 	return i, ok
 }
