@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,19 +51,43 @@ func explained(err error) error {
 }
 
 func (k karpenter) Resume(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error {
-	var failed []error
-	for _, name := range nodes {
+	return forEach(nodes, func(name string) error {
 		c, err := nodeClaim(pool, name)
 		if err != nil {
 			return err
 		}
-		if err := k.client.Create(ctx, c); apierrors.IsAlreadyExists(err) {
-			failed = append(failed, k.checkExisting(ctx, pool, name))
-		} else {
-			failed = append(failed, explained(err))
+		err = k.client.Create(ctx, c)
+		if apierrors.IsAlreadyExists(err) {
+			return k.checkExisting(ctx, pool, name)
 		}
+		return explained(err)
+	})
+}
+
+// maxConcurrentRequests bounds the requests about NodeClaims that are made at the same time.
+const maxConcurrentRequests = 16
+
+// forEach calls do for every node, several at a time, and returns the errors, each once.
+func forEach(nodes []string, do func(name string) error) error {
+	failed := make([]error, len(nodes))
+	slots := make(chan struct{}, maxConcurrentRequests)
+	var wg sync.WaitGroup
+	for i, name := range nodes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			failed[i] = do(name)
+		})
 	}
-	return errors.Join(failed...)
+	wg.Wait()
+	seen := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(failed, func(err error) bool {
+		again := err == nil || seen[err.Error()]
+		if err != nil {
+			seen[err.Error()] = true
+		}
+		return again
+	})...)
 }
 
 // checkExisting returns why the NodeClaim that has the name of the node is not the one that is
@@ -88,16 +113,14 @@ func (k karpenter) get(ctx context.Context, name string) (*unstructured.Unstruct
 }
 
 func (k karpenter) Suspend(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error {
-	var failed []error
-	for _, name := range nodes {
+	return forEach(nodes, func(name string) error {
 		c, err := k.get(ctx, name)
 		if err == nil && c.GetLabels()[wire.LabelNodePool] == pool.Name {
 			uid := c.GetUID()
 			err = k.client.Delete(ctx, c, client.Preconditions{UID: &uid})
 		}
-		failed = append(failed, client.IgnoreNotFound(err))
-	}
-	return errors.Join(failed...)
+		return client.IgnoreNotFound(err)
+	})
 }
 
 func (karpenter) Failed(context.Context, *v1alpha1.NodePool, []string) error { return nil }

@@ -3,7 +3,6 @@ package power
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -232,8 +231,15 @@ func TestClusterWithoutKarpenter(t *testing.T) {
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return missing },
 	})
 	p, _ := b.c.NodePools.Get("cloud")
-	err := karpenter{b.c.Client}.Resume(t.Context(), p, []string{"c1"})
-	if !errors.Is(err, errNoKarpenter) || !strings.Contains(err.Error(), "Karpenter is not installed") {
+	err := karpenter{b.c.Client}.Resume(t.Context(), p, []string{"c1", "c2"})
+	if !errors.Is(err, errNoKarpenter) || err.Error() != errNoKarpenter.Error() {
 		t.Errorf("the error is %v", err)
 	}
+	b.place(1, "c2")
+	b.expect("not requested", b.step(), "c2 PoweringUp?")
+	const why = "its request failed: Karpenter is not installed: the cluster has no NodeClaims (karpenter.sh/v1)"
+	b.expect("why", b.node("c2").Progress, why)
+	b.clock = b.clock.Add(time.Minute)
+	b.step()
+	b.expect("the reason", b.node("c2").Reason, "ResumeTimeout reached: "+why)
 }

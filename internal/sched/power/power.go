@@ -283,6 +283,7 @@ func (x *Controller) makeRequest(
 	if err != nil {
 		if ctx.Err() == nil {
 			x.log.Warn("request for nodes failed", "pool", p.Name, "state", state, "nodes", nodes, "error", err)
+			x.noteFailure(ctx, p, nodes, err)
 		}
 		x.mu.Lock()
 		for _, n := range nodes {
@@ -305,7 +306,9 @@ func (x *Controller) makeRequest(
 			for i := range s.Nodes {
 				n := &s.Nodes[i]
 				old, _ := p.Status.Node(n.Name)
-				n.Requested = n.Requested || requested[n.Name] && n.State == state && n.Since.Equal(&old.Since)
+				if requested[n.Name] && n.State == state && n.Since.Equal(&old.Since) && !n.Requested {
+					n.Requested, n.Progress = true, ""
+				}
 			}
 		})
 		switch {

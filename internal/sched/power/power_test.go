@@ -173,11 +173,13 @@ func TestRequestIsRepeatedUntilItIsRecorded(t *testing.T) {
 	b.p.fail = errors.New("quota")
 	b.expect("refused", b.step(), "c2 PoweringUp?")
 	b.expectCalls("resume c2")
+	b.expect("why", b.node("c2").Progress, "its request failed (the scheduler's log says why)")
 	b.expect("not at once", b.step(), "c2 PoweringUp?")
 	b.expectCalls()
 	b.p.fail = nil
 	b.restart()
 	b.expect("the next leader", b.step(), "c2 PoweringUp")
+	b.expect("nothing is wrong", b.node("c2").Progress, "")
 	b.expectCalls("resume c2")
 }
 

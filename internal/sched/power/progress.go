@@ -42,6 +42,20 @@ func (x *Controller) noteProgress(ctx context.Context, p *v1alpha1.NodePool) tim
 	return idleInterval
 }
 
+// noteFailure writes to the status of the pool why the request for its nodes failed. What a
+// program of the site prints is not for all users to read: it is in the scheduler's log.
+func (x *Controller) noteFailure(ctx context.Context, p *v1alpha1.NodePool, nodes []string, err error) {
+	text := "its request failed (the scheduler's log says why)"
+	if p.Spec.Karpenter != nil {
+		text = "its request failed: " + err.Error()
+	}
+	known := map[string]Progress{}
+	for _, n := range nodes {
+		known[n] = Progress{Text: text}
+	}
+	x.writeProgress(ctx, p, known)
+}
+
 // writeProgress records what is known of nodes, as long as they are in the state that was asked
 // about.
 func (x *Controller) writeProgress(ctx context.Context, asked *v1alpha1.NodePool, known map[string]Progress) {
@@ -67,7 +81,7 @@ func applyProgress(p, asked *v1alpha1.NodePool, known map[string]Progress) (chan
 		n := &p.Status.Nodes[i]
 		k, ok := known[n.Name]
 		old, _ := asked.Status.Node(n.Name)
-		if !ok || n.State != v1alpha1.PoolPoweringUp || !n.Requested || !n.Since.Equal(&old.Since) {
+		if !ok || n.State != v1alpha1.PoolPoweringUp || n.Requested != old.Requested || !n.Since.Equal(&old.Since) {
 			continue
 		}
 		text := shorten(k.Text)

@@ -1,0 +1,419 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/internal/eventually"
+)
+
+// The environment of TestKarpenter, which make e2e-karpenter sets: the program of Karpenter
+// with its KWOK provider, and the directory of its module.
+const (
+	envKarpenter       = "BERTH_KARPENTER"
+	envKarpenterModule = "BERTH_KARPENTER_MODULE"
+)
+
+// karpenterPools are a pool whose nodes come, one of an instance type that does not exist, one
+// of a class of nodes that does not exist, and one that promises more than its instances have.
+const karpenterPools = `
+- metadata: {name: fine}
+  spec:
+    nodes: k[1-3]
+    resources: {cpu: "2", memory: 1Gi}
+    features: [fine]
+    labels: {topology.kubernetes.io/zone: test-zone-a}
+    bootTimeSeconds: 5
+    resumeTimeoutSeconds: 120
+    suspendTimeoutSeconds: 2
+    suspendTimeSeconds: 2
+    karpenter:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}
+- metadata: {name: wrong}
+  spec:
+    nodes: w1
+    resources: {cpu: "2", memory: 1Gi}
+    features: [wrong]
+    bootTimeSeconds: 5
+    resumeTimeoutSeconds: 20
+    suspendTimeoutSeconds: 2
+    karpenter:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [no-such-type]}
+- metadata: {name: sold-out}
+  spec:
+    nodes: s1
+    resources: {cpu: "2", memory: 1Gi}
+    features: [soldout]
+    bootTimeSeconds: 5
+    resumeTimeoutSeconds: 600
+    suspendTimeoutSeconds: 2
+    karpenter:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: no-such-class}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}
+- metadata: {name: small}
+  spec:
+    nodes: m1
+    resources: {cpu: "64", memory: 1Gi}
+    features: [small]
+    bootTimeSeconds: 5
+    resumeTimeoutSeconds: 600
+    suspendTimeoutSeconds: 2
+    karpenter:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [c-4x-amd64-linux]}
+`
+
+// TestKarpenter runs Karpenter beside Berth. It needs the program (make e2e-karpenter).
+func TestKarpenter(t *testing.T) {
+	program := os.Getenv(envKarpenter)
+	if program == "" {
+		t.Skip("make e2e-karpenter builds Karpenter and runs this test")
+	}
+	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	k := &karpenterCluster{database: d, ctx: ctx}
+	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
+	k.install(program, os.Getenv(envKarpenterModule))
+	for _, sub := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"a gang gets its nodes and gives them back", k.gang},
+		{"a node that never launches", k.neverLaunches},
+		{"no capacity", k.noCapacity},
+		{"less than promised", k.lessThanPromised},
+		{"a node that is taken away", k.takenAway},
+		{"another autoscaler", k.otherAutoscaler},
+		{"two ways for one pool", k.twoWays},
+	} {
+		t.Run(sub.name, sub.run)
+	}
+}
+
+type karpenterCluster struct {
+	*database
+	admin *caller
+	ctx   context.Context // of requests beside the test's own
+}
+
+// try sends a request that may fail, and returns the answer's status code and body.
+func (k *karpenterCluster) try(method, path string, body any, kind string) (code int, text []byte) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil
+	}
+	r, err := http.NewRequestWithContext(k.ctx, method, k.admin.base+path, bytes.NewReader(data))
+	if err != nil {
+		return 0, nil
+	}
+	r.Header.Set("Content-Type", kind)
+	resp, err := k.admin.http.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer resp.Body.Close()
+	text, _ = io.ReadAll(resp.Body)
+	return resp.StatusCode, text
+}
+
+// request sends a request, which must succeed, and decodes the answer into out (nil: nothing).
+func (k *karpenterCluster) request(t *testing.T, method, path string, body, out any) {
+	t.Helper()
+	code, text := k.admin.do(t, method, path, body)
+	if code >= http.StatusMultipleChoices {
+		t.Fatalf("%s %s: %d %s", method, path, code, text)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(text), out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install creates Karpenter's resource definitions, a class of nodes and the pools, and starts
+// Karpenter and what makes its nodes ready.
+func (k *karpenterCluster) install(program, module string) {
+	t := k.t
+	for _, dir := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
+		files, err := filepath.Glob(filepath.Join(module, dir, "*.yaml"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no resource definitions in %s (%v)", dir, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", data)
+		}
+	}
+	class := []byte("{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
+	k.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", class)
+	log, err := os.Create(filepath.Join(k.state, "karpenter.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(k.state, "kubeconfig"), "DISABLE_LEADER_ELECTION=true",
+		"SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "LOG_LEVEL=debug")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if data, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("Karpenter's log ends with\n%s", data[max(0, len(data)-6000):])
+		}
+	})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		k.kubelets(stop)
+	}()
+	t.Cleanup(func() { close(stop); <-stopped })
+	var pools []object
+	if err := yaml.Unmarshal([]byte(karpenterPools), &pools); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pools {
+		p["apiVersion"], p["kind"] = "berth.hpc/v1alpha1", "NodePool"
+		k.request(t, http.MethodPost, "/apis/berth.hpc/v1alpha1/nodepools", p, nil)
+	}
+}
+
+// create creates an object when the API server has its kind.
+func (k *karpenterCluster) create(path string, manifest []byte) {
+	k.t.Helper()
+	var o object
+	if err := yaml.Unmarshal(manifest, &o); err != nil {
+		k.t.Fatal(err)
+	}
+	eventually.Holds(k.t, "creation of "+path, func() bool {
+		code, text := k.admin.do(k.t, http.MethodPost, path, o)
+		if code != http.StatusCreated && code != http.StatusNotFound && code != http.StatusConflict {
+			k.t.Fatalf("%s: %d %s", path, code, text)
+		}
+		return code != http.StatusNotFound
+	})
+}
+
+// kubelets does until stop what kubelets do on the nodes of the KWOK provider: it reports them
+// ready, and ends pods that are deleted.
+func (k *karpenterCluster) kubelets(stop <-chan struct{}) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		for _, n := range k.nodes() {
+			k.reportReady(&n)
+			var pods corev1.PodList
+			k.get("/api/v1/pods?fieldSelector=spec.nodeName="+n.Name, &pods)
+			for _, p := range pods.Items {
+				if p.DeletionTimestamp != nil {
+					k.try(http.MethodDelete, "/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name,
+						object{"gracePeriodSeconds": 0}, "application/json")
+				}
+			}
+		}
+	}
+}
+
+func (k *karpenterCluster) reportReady(n *corev1.Node) {
+	now := metav1.Now()
+	ready := object{
+		"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now,
+	}
+	k.try(http.MethodPatch, "/api/v1/nodes/"+n.Name+"/status",
+		object{"status": object{"conditions": []object{ready}}}, "application/strategic-merge-patch+json")
+}
+
+// nodes returns the nodes of the KWOK provider.
+func (k *karpenterCluster) nodes() []corev1.Node {
+	var list corev1.NodeList
+	k.get("/api/v1/nodes?labelSelector=kwok.x-k8s.io/node=fake", &list)
+	return list.Items
+}
+
+// get decodes an object if the request succeeds.
+func (k *karpenterCluster) get(path string, out any) {
+	if code, text := k.try(http.MethodGet, path, nil, "application/json"); code == http.StatusOK {
+		_ = json.Unmarshal(text, out)
+	}
+}
+
+// claims returns the names of the NodeClaims.
+func (k *karpenterCluster) claims() string {
+	var list metav1.PartialObjectMetadataList
+	k.get("/apis/karpenter.sh/v1/nodeclaims", &list)
+	var names []string
+	for _, c := range list.Items {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func (k *karpenterCluster) succeed(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	code, out, errs := k.run(name, args...)
+	if code != 0 {
+		t.Fatalf("%s %v: exit %d: %s", name, args, code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+// shows waits until the output of the command has the text.
+func (k *karpenterCluster) shows(t *testing.T, want, name string, args ...string) {
+	t.Helper()
+	out := ""
+	eventually.Holds(t, fmt.Sprintf("%s %v shows %q", name, args, want), func() bool {
+		_, out, _ = k.run(name, args...)
+		return strings.Contains(out, want)
+	})
+}
+
+// bound returns the nodes that pods of the job are bound to.
+func (k *karpenterCluster) bound(id string) (nodes []string) {
+	var pods corev1.PodList
+	k.get("/api/v1/pods?labelSelector=berth.hpc/job-id="+id, &pods)
+	for _, p := range pods.Items {
+		if p.Spec.NodeName != "" {
+			nodes = append(nodes, p.Spec.NodeName)
+		}
+	}
+	return nodes
+}
+
+// gang submits a job of two nodes, and sees its pods bound to the nodes that Karpenter named.
+func (k *karpenterCluster) gang(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "-N2", "-C", "fine", "-o", "/dev/null", "--wrap", "sleep 1000")
+	eventually.Holds(t, "NodeClaims of exactly two nodes", func() bool { return k.claims() == "k1 k2" })
+	eventually.Holds(t, "both pods are bound to nodes of Karpenter", func() bool {
+		on := k.bound(id)
+		for _, name := range on {
+			if !strings.HasPrefix(name, "kwok-k") {
+				t.Errorf("a pod is bound to %s", name)
+			}
+		}
+		return len(on) == 2
+	})
+	if out := k.succeed(t, "squeue", "-h", "-j", id, "-o", "%N"); out != "k[1-2]" {
+		t.Errorf("squeue shows the nodes %q", out)
+	}
+	if out := k.succeed(t, "sinfo", "-h", "-N", "-n", "k[1-3]", "-o", "%N %t"); out != "k1 mix\nk2 mix\nk3 idle~" {
+		t.Errorf("sinfo shows %q", out)
+	}
+	for _, n := range k.nodes() {
+		if n.Annotations["karpenter.sh/do-not-disrupt"] != "true" {
+			t.Errorf("Karpenter may disrupt %s", n.Name)
+		}
+	}
+	k.succeed(t, "scancel", id)
+	eventually.Holds(t, "the nodes go when they are idle", func() bool { return k.claims() == "" && len(k.nodes()) == 0 })
+	k.shows(t, "k1 idle~\nk2 idle~\nk3 idle~", "sinfo", "-h", "-N", "-n", "k[1-3]", "-o", "%N %t")
+}
+
+// neverLaunches: what Karpenter says about a NodeClaim that it cannot launch is shown, and the
+// NodeClaim is deleted after ResumeTimeout.
+func (k *karpenterCluster) neverLaunches(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "-C", "wrong", "-o", "/dev/null", "--wrap", "true")
+	defer k.succeed(t, "scancel", id)
+	const why = "not launched: LaunchFailed: "
+	k.shows(t, "Reason="+why, "scontrol", "show", "node", "w1")
+	k.shows(t, "Reason=ResumeTimeout reached: "+why, "scontrol", "show", "node", "w1")
+	eventually.Holds(t, "the NodeClaim goes", func() bool { return k.claims() == "" })
+	k.shows(t, "node pool wrong: w1: ResumeTimeout reached: "+why, "berth", "doctor")
+	k.shows(t, "PENDING", "squeue", "-h", "-j", id, "-o", "%T")
+}
+
+// noCapacity: Karpenter deletes a NodeClaim for which there is no capacity, and the job returns
+// to the queue long before ResumeTimeout.
+func (k *karpenterCluster) noCapacity(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "-C", "soldout", "-o", "/dev/null", "--wrap", "true")
+	defer k.succeed(t, "scancel", id)
+	k.shows(t, "Reason=Karpenter deleted its NodeClaim: InsufficientCapacityError: ", "scontrol", "show", "node", "s1")
+	k.shows(t, "PENDING", "squeue", "-h", "-j", id, "-o", "%T")
+}
+
+// lessThanPromised: a node that comes with less than its pool promises gets no job, and goes.
+func (k *karpenterCluster) lessThanPromised(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "-C", "small", "-o", "/dev/null", "--wrap", "true")
+	defer k.succeed(t, "scancel", id)
+	k.shows(t, "Reason=Low CPUs (reported:3900m < configured:64)", "scontrol", "show", "node", "m1")
+	eventually.Holds(t, "the node goes", func() bool { return k.claims() == "" && len(k.nodes()) == 0 })
+	k.shows(t, "PENDING", "squeue", "-h", "-j", id, "-o", "%T")
+}
+
+// takenAway: the NodeClaim of a node with a job is deleted, as when a spot instance is taken
+// away. The job gets another node, and no node is left behind.
+func (k *karpenterCluster) takenAway(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "--requeue", "-C", "fine", "-o", "/dev/null", "--wrap", "sleep 1000")
+	var first string
+	eventually.Holds(t, "the job has a node", func() bool {
+		for _, n := range k.bound(id) {
+			first = n
+		}
+		return first != ""
+	})
+	k.request(t, http.MethodDelete, "/apis/karpenter.sh/v1/nodeclaims/"+k.claims(), nil, nil)
+	eventually.Holds(t, "the job has another node", func() bool {
+		on := k.bound(id)
+		return len(on) == 1 && on[0] != first
+	})
+	k.succeed(t, "scancel", id)
+	eventually.Holds(t, "no node is left", func() bool { return k.claims() == "" && len(k.nodes()) == 0 })
+}
+
+// otherAutoscaler: a node of the pool that a NodePool of Karpenter also manages.
+func (k *karpenterCluster) otherAutoscaler(t *testing.T) {
+	id := k.succeed(t, "sbatch", "--parsable", "-C", "fine", "-w", "k3", "-o", "/dev/null", "--wrap", "sleep 1000")
+	defer k.succeed(t, "scancel", id)
+	name := ""
+	eventually.Holds(t, "the node comes", func() bool {
+		for _, n := range k.nodes() {
+			name = n.Name
+		}
+		return name != "" && strings.Contains(k.succeed(t, "sinfo", "-h", "-N", "-n", "k3", "-t", "cloud", "-o", "%t"), "mix")
+	})
+	k.request(t, http.MethodPatch, "/api/v1/nodes/"+name,
+		object{"metadata": object{"labels": object{"karpenter.sh/nodepool": "general"}}}, nil)
+	const why = "Karpenter removes it, too (label karpenter.sh/nodepool=general)"
+	k.shows(t, "Reason="+why, "scontrol", "show", "node", "k3")
+	k.shows(t, "node pool fine: k3: "+why, "berth", "doctor")
+}
+
+// twoWays: a pool cannot have two providers.
+func (k *karpenterCluster) twoWays(t *testing.T) {
+	code, text := k.admin.do(t, http.MethodPatch, "/apis/berth.hpc/v1alpha1/nodepools/fine",
+		object{"spec": object{"program": object{"resume": "/a", "suspend": "/b"}}})
+	if code != http.StatusUnprocessableEntity || !strings.Contains(text, "program karpenter") {
+		t.Errorf("%d %s", code, text)
+	}
+}
