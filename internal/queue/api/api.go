@@ -53,6 +53,9 @@ type Options struct {
 	Operations *operations.Service
 	Agents     attach.Agents
 	Proxy      *frontproxy.Authenticator
+	// Contact is called with the identity, groups and extra attributes of every caller; nil:
+	// nobody wants to know. It is set before the first request.
+	Contact func(identity string, groups []string, extra func(key string) []string)
 	// NextID returns the id that the next job will get; nil: one above the highest.
 	NextID func() int64
 	// Unstored returns the number of changes that accounting has yet to write; nil:

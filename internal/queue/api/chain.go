@@ -21,7 +21,8 @@ type Handler func(http.ResponseWriter, *http.Request, *directory.Caller)
 // chain returns the handlers that a request of the route passes, the outermost
 // first:
 //
-//	authenticate   finds out who the caller is (401 Unauthorized)
+//	authenticate   finds out who the caller is (401 Unauthorized), and lets the leader serve
+//	               a caller who is no user
 //	limitQuery     refuses a query that is too long, before it is parsed (400)
 //	forward        lets the leader serve the request, if only the leader can
 //	limitCaller    waits for the caller's share of the service (429)
@@ -39,7 +40,15 @@ func (a *API) authenticate(next Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, groups, err := a.Proxy.Authenticate(r)
 		if err == nil {
-			next(w, r, a.Directory.Resolve(user, groups))
+			if a.Contact != nil {
+				a.Contact(user, groups, func(key string) []string { return a.Proxy.Extra(r, key) })
+			}
+			c := a.Directory.Resolve(user, groups)
+			if a.Leader != nil && c.User == nil && !c.Operator {
+				a.Leader.Forward(w, r) // which may make a User of the caller
+				return
+			}
+			next(w, r, c)
 			return
 		}
 		w.Header().Set("Connection", "close") // an unauthenticated client keeps no connection

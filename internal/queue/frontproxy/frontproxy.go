@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +88,33 @@ func (a *Authenticator) Authenticate(r *http.Request) (user string, groups []str
 		groups = append(groups, r.Header.Values(name)...)
 	}
 	return user, groups, nil
+}
+
+// Extra returns the values of an extra attribute of the user of a request that Authenticate has
+// accepted.
+func (a *Authenticator) Extra(r *http.Request, key string) []string {
+	a.mu.Lock()
+	c := a.config
+	a.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	var out []string
+	for header, values := range r.Header {
+		for _, prefix := range c.extraPrefixes {
+			if len(header) <= len(prefix) || !strings.EqualFold(header[:len(prefix)], prefix) {
+				continue
+			}
+			name := strings.ToLower(header[len(prefix):]) // as the API server reads it
+			if decoded, err := url.PathUnescape(name); err == nil {
+				name = decoded
+			}
+			if name == key {
+				out = append(out, values...)
+			}
+		}
+	}
+	return out
 }
 
 // FromPeer reports whether another of Berth's API roles forwarded the request.
@@ -183,6 +212,8 @@ type config struct {
 	allowedNames []string // common names; empty: every name
 	userHeaders  []string
 	groupHeaders []string
+	// extraPrefixes precede the names of extra attributes.
+	extraPrefixes []string
 }
 
 func loadConfig(ctx context.Context, reader client.Reader) (*config, error) {
@@ -201,6 +232,8 @@ func loadConfig(ctx context.Context, reader client.Reader) (*config, error) {
 		"requestheader-allowed-names":    &c.allowedNames,
 		"requestheader-username-headers": &c.userHeaders,
 		"requestheader-group-headers":    &c.groupHeaders,
+
+		"requestheader-extra-headers-prefix": &c.extraPrefixes,
 	} {
 		if text := m.Data[name]; text != "" {
 			if err := json.Unmarshal([]byte(text), field); err != nil {

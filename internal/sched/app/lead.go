@@ -113,6 +113,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 		if users, err = usersync.New(cluster, cfg.Directory, time.Now, cfg.Log); err != nil {
 			return err
 		}
+		api.queue.API().Contact = users.Contact
 	}
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err

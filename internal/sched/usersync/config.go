@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/usersource"
+	"github.com/berth-hpc/berth/internal/usersource/claimsource"
 	"github.com/berth-hpc/berth/internal/usersource/filesource"
 	"github.com/berth-hpc/berth/internal/usersource/ldapsource"
 	"github.com/berth-hpc/berth/internal/usersource/scimsource"
@@ -38,6 +40,8 @@ type SourceConfig struct {
 	LDAP *ldapsource.Config `json:"ldap,omitempty"`
 	File *filesource.Config `json:"file,omitempty"`
 	SCIM *scimsource.Config `json:"scim,omitempty"`
+	// OpenID makes users of those whose tokens the API server verifies.
+	OpenID *claimsource.Config `json:"openid,omitempty"`
 }
 
 // Policy says which users of the sources become users of the cluster, and how.
@@ -163,13 +167,18 @@ func (c *Config) checkSources() error {
 		}
 		seen[s.Name] = true
 		kinds := 0
-		for _, set := range []bool{s.LDAP != nil, s.File != nil, s.SCIM != nil} {
+		for _, set := range []bool{s.LDAP != nil, s.File != nil, s.SCIM != nil, s.OpenID != nil} {
 			if set {
 				kinds++
 			}
 		}
 		if kinds != 1 {
-			return fmt.Errorf("sources: %s: set either ldap, file or scim", s.Name)
+			return fmt.Errorf("sources: %s: set one of ldap, file, scim and openid", s.Name)
+		}
+		if s.OpenID != nil {
+			if err := s.OpenID.Complete(c.Identities); err != nil {
+				return fmt.Errorf("sources: %s: %w", s.Name, err)
+			}
 		}
 	}
 	return nil
@@ -205,7 +214,7 @@ func (c *Config) checkPolicy() error {
 }
 
 // open returns the sources.
-func (c *Config) open(now func() time.Time) ([]namedSource, error) {
+func (c *Config) open(cluster *control.Cluster, now func() time.Time) ([]namedSource, error) {
 	var out []namedSource
 	for _, s := range c.Sources {
 		var source usersource.Source
@@ -215,6 +224,8 @@ func (c *Config) open(now func() time.Time) ([]namedSource, error) {
 			source, err = ldapsource.New(*s.LDAP, now)
 		case s.SCIM != nil:
 			source, err = scimsource.New(*s.SCIM)
+		case s.OpenID != nil:
+			source = c.openClaims(cluster, &s, claimsource.Options{Now: now})
 		default:
 			source, err = filesource.New(*s.File)
 		}

@@ -61,7 +61,7 @@ type Controller struct {
 
 // New returns a Controller for a configuration.
 func New(c *control.Cluster, cfg *Config, now func() time.Time, log *slog.Logger) (*Controller, error) {
-	sources, err := cfg.open(now)
+	sources, err := cfg.open(c, now)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type world struct {
 func newWorld(t *testing.T, policy Policy) *world {
 	w := &world{T: t, users: map[string]*v1alpha1.User{}, groups: 1}
 	w.cfg = Config{Sources: []SourceConfig{{Name: "ldap"}}, Policy: policy}
-	if err := w.cfg.complete(); err != nil && !strings.Contains(err.Error(), "set either ldap, file or scim") {
+	if err := w.cfg.complete(); err != nil && !strings.Contains(err.Error(), "set one of ldap, file, scim and openid") {
 		t.Fatal(err)
 	}
 	return w
@@ -385,7 +385,7 @@ func TestAccountsAndCoordinators(t *testing.T) {
 func TestReadConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "sources: there is none",
-		"sources: [{name: a}]":                   "set either ldap, file or scim",
+		"sources: [{name: a}]":                   "set one of ldap, file, scim and openid",
 		"sources: [{file: {path: x}}]":           "is not one of a label",
 		"sources: [{name: a, file: {path: x}}]":  "",
 		"sources: [{name: a, file: {pth: x}}]":   "unknown field",
