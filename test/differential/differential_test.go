@@ -349,13 +349,28 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// Differences of one signature are two causes if only one of them is on purpose.
+func TestPurposeSeparatesCauses(t *testing.T) {
+	d := difference{"show out", "NumCPUs=0", "NumCPUs=1"}
+	var groups []group
+	for _, value := range []string{"", "n1"} {
+		c := &call{kind: submit, command: "sbatch", parts: []part{{words: []string{"-w", value}}}}
+		groups = append(groups, groupOf(&example{call: c, difference: d}))
+	}
+	if groups[0].signature != groups[1].signature || groups[0].row != "Wrong values" || groups[1].row != "" {
+		t.Errorf("%+v", groups)
+	}
+}
+
 func TestReport(t *testing.T) {
 	r := newRun(nil, 1)
 	c := &call{kind: query, command: "sinfo"}
 	r.count(c, 1, 1)
 	r.count(c, 0, 0)
-	r.causes["a"] = &cause{signature: "a", count: 1, best: &example{call: c}}
-	r.causes["b"] = &cause{signature: "b", count: 2, best: &example{call: c}}
+	for signature, count := range map[string]int{"a": 1, "b": 2} {
+		g := group{signature: signature}
+		r.causes[g] = &cause{group: g, count: count, best: &example{call: c}}
+	}
 	var b strings.Builder
 	r.table(&b)
 	if !strings.Contains(b.String(), "| sinfo | 2 | 1 | 1 | 0 |") {

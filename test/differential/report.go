@@ -29,9 +29,8 @@ func (r *run) write(o *options, took time.Duration) error {
 	expected := map[string][]*cause{} // by the row of the page
 	i := 0
 	for _, c := range r.sorted() {
-		row := cmp.Or(intendedRow(c.signature, c.best.call.String()), updateRow(c.best), limitRow(c.best))
-		if row != "" {
-			expected[row] = append(expected[row], c)
+		if c.row != "" {
+			expected[c.row] = append(expected[c.row], c)
 			continue
 		}
 		i++
@@ -64,7 +63,7 @@ func (r *run) table(w io.Writer) {
 // sorted returns the causes, the most frequent first.
 func (r *run) sorted() []*cause {
 	return slices.SortedFunc(maps.Values(r.causes), func(a, b *cause) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.signature, b.signature))
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.signature, b.signature), cmp.Compare(a.row, b.row))
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -16,9 +17,19 @@ type example struct {
 	slurm, berth []line
 }
 
+// group is what differences of one cause share: the row of the page of differences on
+// purpose, "" if there is none, and the signature.
+type group struct{ row, signature string }
+
+// groupOf returns the group of an example.
+func groupOf(e *example) group {
+	signature := e.difference.signature(e.call)
+	return group{cmp.Or(intendedRow(signature, e.call.String()), updateRow(e), limitRow(e)), signature}
+}
+
 // cause is a group of differences.
 type cause struct {
-	signature string
+	group
 	count     int
 	shrunk    int
 	best      *example
@@ -31,13 +42,13 @@ type run struct {
 	parallel int
 
 	mu                                sync.Mutex
-	causes                            map[string]*cause
+	causes                            map[group]*cause
 	calls, equal, unstable, differing map[string]int // by command
 	refused                           map[string]int // by only one of the systems
 }
 
 func newRun(both *pair, parallel int) *run {
-	return &run{both: both, parallel: max(1, parallel), causes: map[string]*cause{}, calls: map[string]int{},
+	return &run{both: both, parallel: max(1, parallel), causes: map[group]*cause{}, calls: map[string]int{},
 		equal: map[string]int{}, unstable: map[string]int{}, differing: map[string]int{},
 		refused: map[string]int{}}
 }
@@ -169,18 +180,17 @@ const (
 // record adds a difference to its cause, and shrinks its call unless the cause has good
 // examples already.
 func (r *run) record(e example) {
-	signature := e.difference.signature(e.call)
-	if r.known(signature) {
+	if r.known(groupOf(&e)) {
 		return
 	}
 	e = r.shrunk(e)
-	signature = e.difference.signature(e.call)
+	g := groupOf(&e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.causes[signature]
+	c := r.causes[g]
 	if c == nil {
-		c = &cause{signature: signature, options: map[string]int{}}
-		r.causes[signature] = c
+		c = &cause{group: g, options: map[string]int{}}
+		r.causes[g] = c
 	}
 	c.count++
 	c.shrunk++
@@ -193,10 +203,10 @@ func (r *run) record(e example) {
 }
 
 // known counts a difference whose cause needs no more examples.
-func (r *run) known(signature string) bool {
+func (r *run) known(g group) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.causes[signature]
+	c := r.causes[g]
 	if c == nil || c.shrunk < shrinksPerCause {
 		return false
 	}
