@@ -44,7 +44,7 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	} else if o.me {
 		o.op.Users = nil // the last of the two counts
 	}
-	o.clusters = v.List("clusters")
+	o.clusters, o.sibling = v.List("clusters"), v.Has("sibling")
 	if err := o.checkEmpty(v); err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type Options struct {
 	quiet       bool
 	variable    *string // SCANCEL_STATE; nil: not set
 	interactive bool
+	sibling     bool // --sibling: no job belongs to a federation
 	nothing     bool // a filter is empty: no job matches
 }
 
@@ -77,6 +78,9 @@ func run(ctx context.Context, o *Options) error {
 			return o.report(nil)
 		}
 		o.op.Partitions = []string{""} // of no job; ids that do not exist are reported all the same
+	}
+	if o.sibling {
+		return o.refuseSibling(ctx, queue)
 	}
 	if o.interactive {
 		if err := o.choose(ctx, queue); err != nil {
@@ -169,9 +173,7 @@ func (o *Options) addMe(user string) error {
 
 // choose lists the matching jobs and asks about each, or about a given step.
 func (o *Options) choose(ctx context.Context, queue Queue) error {
-	op := &o.op
-	f := jobs.Filter{Users: op.Users, States: op.States, Partitions: op.Partitions, Names: op.Names,
-		Accounts: op.Accounts, QOS: op.QOS, Nodes: op.Nodes, WCKeys: op.WCKeys, Reservations: op.Reservations}
+	op, f := &o.op, o.filter()
 	in := bufio.NewScanner(o.p.In)
 	named := op.Jobs
 	op.Jobs = nil
@@ -203,6 +205,13 @@ func (o *Options) choose(ctx context.Context, queue Queue) error {
 		}
 	}
 	return nil
+}
+
+// filter selects the jobs of the operation, without their ids.
+func (o *Options) filter() jobs.Filter {
+	op := &o.op
+	return jobs.Filter{Users: op.Users, States: op.States, Partitions: op.Partitions, Names: op.Names,
+		Accounts: op.Accounts, QOS: op.QOS, Nodes: op.Nodes, WCKeys: op.WCKeys, Reservations: op.Reservations}
 }
 
 // confirm asks the user whether to cancel a job or step.

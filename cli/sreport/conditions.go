@@ -77,7 +77,10 @@ func conditionsOf(kind, report string) conditions {
 		)
 	}
 	return append(list, conditions{
-		{Name: "clusters", Least: 1, Form: keyvalue.Either, Set: keyvalue.Ignored[*Options]},
+		{
+			Name: "clusters", Least: 1, Form: keyvalue.Either,
+			Set: appendTo(func(o *Options) *[]string { return &o.clusters }),
+		},
 		{
 			Name:  "tres",
 			Least: 2,

@@ -3,6 +3,7 @@ package sreport
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -65,10 +66,22 @@ func (o *Options) read(ctx context.Context) (*data, error) {
 			return nil, err
 		}
 	}
+	if !o.reports(d.Cluster) {
+		d.Items, d.reservations, d.records, d.Capacity, d.Reported = nil, nil, nil, nil, map[string]int64{}
+	}
 	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool {
 		return len(o.users) > 0 && !slices.Contains(o.users, u.User)
 	})
 	return d, nil
+}
+
+// reports reports whether the cluster is one of those that --cluster names. Empty names do
+// not count.
+func (o *Options) reports(cluster string) bool {
+	named := slices.DeleteFunc(slices.Clone(o.clusters), func(name string) bool { return name == "" })
+	return len(named) == 0 || slices.ContainsFunc(named, func(name string) bool {
+		return strings.EqualFold(name, cluster)
+	})
 }
 
 func parentsOf(accounts []status.AcctAccount) map[string]string {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,7 @@ type Options struct {
 	users        []string
 	accounts     []string
 	reservations []string
+	clusters     []string
 
 	ofWCKeys         bool   // the report is about wckeys
 	kind             string // the type of the report: "cluster", "job", "user" or "reservation"
@@ -69,10 +71,12 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v == nil || err != nil {
 		return err
 	}
-	if v.Has("local") && v.Has("all_clusters") {
+	exclusive := []string{"local", "all_clusters", "cluster"}
+	if len(slices.DeleteFunc(exclusive, func(name string) bool { return !v.Has(name) })) > 1 {
 		return &slurmerr.Error{Code: 1, Before: []string{
 			"Only one cluster option can be used (--all_clusters OR --cluster OR --local)"}}
 	}
+	o.clusters = v.All("cluster")
 	o.style.NoHeader = v.Has("noheader")
 	if last := v.Last("parsable", "parsable2"); last != "" {
 		o.style.Delimiter, o.style.Ending = "|", last == "parsable"

@@ -245,8 +245,7 @@ func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
 		if name != own && name != "all" {
 			return "", slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.\n"+
 				"'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
-				"Use 'sacctmgr list clusters' to see available clusters.", name,
-				name).Hint("set KUBECONFIG to choose another cluster")
+				"Use 'sacctmgr list clusters' to see available clusters.", name, name)
 		}
 	}
 	return own, nil

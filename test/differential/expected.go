@@ -14,7 +14,7 @@ var intended = []struct {
 	signature, call *regexp.Regexp
 }{
 	{"Options without effect", regexp.MustCompile(
-		`has (no|V) effect|is not possible here|set KUBECONFIG|is ignored: only an operator|rebooting of nodes`), nil},
+		`has (no|V) effect|is not possible here|is ignored: only an operator`), nil},
 	{"Options without effect", nil, regexp.MustCompile(`(\\n|")#(PBS|BSUB)`)},
 	{"Help and verbose output", regexp.MustCompile(
 		`err:  ≠ sbatch: (convert it: |warning: line N: .* ignored)`), nil},

@@ -28,7 +28,6 @@ var Scancel = &CommandOptions{Name: "scancel", Args: "[job_id[_array_id][.step_i
 		{Name: "wckey", Arg: RequiredArg, Meta: "KEY", Env: "SCANCEL_WCKEY", Help: "only jobs with this wckey"},
 		{Name: "clusters", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS",
 			Help: "name of this cluster (KUBECONFIG selects another)"},
-		{Name: "sibling", Arg: RequiredArg, Meta: "NAME", Status: Refused,
-			Reason: "jobs have no siblings on other clusters",
-			Help:   "a sibling job of a federation"},
+		{Name: "sibling", Arg: RequiredArg, Meta: "NAME",
+			Help: "a sibling job of a federation; jobs have none"},
 	}, More: func() []*Option { return verboseBy("SCANCEL_VERBOSE") }}

@@ -117,6 +117,8 @@ type Option struct {
 
 	Status Status
 	Reason string // why it has no effect or is refused
+	// RootOnly: of a refused option, the setter refuses other users than root in Slurm's words.
+	RootOnly bool
 	// Warning replaces the warning of an option without effect by Slurm's own.
 	Warning string
 	// Limits replace Status and Reason for some commands.

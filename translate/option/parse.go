@@ -131,7 +131,7 @@ func (p *Parsed) applyAll(occurrences []occurrence, from Source) error {
 func (p *Parsed) apply(f occurrence) error {
 	o := f.option
 	status, reason := o.For(p.Command)
-	if status == Refused && !p.Lenient {
+	if status == Refused && !p.Lenient && !(o.RootOnly && p.NotRoot) {
 		return slurmerr.Newf(slurmerr.Refused, "--%s is not possible here: %s", o.Name, reason)
 	}
 	if o.Arg == NoArg && p.from == FromEnv && switchedOff(f.value) {
@@ -152,11 +152,17 @@ func (p *Parsed) apply(f occurrence) error {
 	// A job's environment holds variables that srun reads. The user got the
 	// warning about them when the job was submitted.
 	quiet := p.Command == Srun && p.from == FromEnv && p.insideJob
-	if status == Warned && !again && !quiet {
+	if status == Warned && !again && !quiet && !requestsNothing(f) {
 		p.Warnings = append(p.Warnings,
 			cmp.Or(o.Warning, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason)))
 	}
 	return nil
+}
+
+// requestsNothing reports whether the value of an option is what applies without it, as
+// --profile=none.
+func requestsNothing(f occurrence) bool {
+	return f.option.Arg == RequiredArg && f.value == "" || f.option.Name == "profile" && strings.EqualFold(f.value, "none")
 }
 
 // notNumeric returns the error about an invalid number, whose exit code is 1 in

@@ -3,6 +3,7 @@ package option
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -15,8 +16,11 @@ const (
 )
 
 // orderRefusals puts a --time-min above the time limit, which the server finds too, in place of
-// licenses: Slurm's controller finds it first.
+// licenses: Slurm's controller finds it first. Before everything else, it refuses --reboot.
 func (p *Parsed) orderRefusals() {
+	slices.SortStableFunc(p.deferred, func(a, b refusal) int {
+		return cmp.Compare(orderOf(a), orderOf(b))
+	})
 	t := &p.Job.Time
 	above := t.Min == job.Unlimited && t.Limit != job.Unlimited || t.Min > 0 && t.Limit > 0 && t.Min > t.Limit
 	for i := range p.deferred {
@@ -24,6 +28,14 @@ func (p *Parsed) orderRefusals() {
 			r.reason = invalidTimeMin
 		}
 	}
+}
+
+// orderOf returns 0 for a refusal that comes before others, else 1.
+func orderOf(r refusal) int {
+	if r.option == "reboot" {
+		return 0
+	}
+	return 1
 }
 
 // refused returns the first deferred refusal of a job or a step, or nil. What the command

@@ -23,7 +23,7 @@ func nodeOptions() []*Option {
 			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Prefer })},
 		{Name: "cluster-constraint", Arg: RequiredArg, Meta: "FEATURES", In: all, Group: GroupNodes,
 			EnvFull: map[Command][]string{Sbatch: {"SBATCH_CLUSTER_CONSTRAINT"}, Srun: {"SLURM_CLUSTER_CONSTRAINT"}},
-			Status:  Refused, Reason: "there is one cluster", Help: "features that the cluster must have"},
+			Status:  Warned, Reason: "there is one cluster", Help: "features that the cluster must have"},
 		{Name: "contiguous", In: all, Group: GroupNodes, Help: "use only contiguous nodes",
 			set: flag(func(p *Parsed) *bool { return &p.Job.Placement.Contiguous })},
 		{Name: "distribution", Short: 'm', Arg: RequiredArg, Meta: "TYPE", In: all, Group: GroupNodes,
@@ -54,7 +54,8 @@ func nodeOptions() []*Option {
 				return nil
 			}},
 		{Name: "reboot", In: all, Group: GroupNodes,
-			Status: Refused, Reason: "nodes are not rebooted for jobs", Help: "reboot the nodes first"},
+			Status: Refused, Reason: "nodes are not rebooted for jobs", RootOnly: true, Help: "reboot the nodes first",
+			set: refuseReboot},
 		{Name: "spread-job", In: all, Env: "SPREAD_JOB", Group: GroupNodes,
 			Help: "spread the job over as many nodes as possible",
 			set:  flag(func(p *Parsed) *bool { return &p.Job.Placement.SpreadJob })},
@@ -143,6 +144,15 @@ func setBatch(p *Parsed, v string, _ bool) error {
 }
 
 // setHint stores a hint, which checkHint checks.
+// refuseReboot refuses --reboot of a user as Slurm's controller does. See orderRefusals.
+func refuseReboot(p *Parsed, _ string, _ bool) error {
+	if p.NotRoot && !p.Lenient {
+		p.deferred = append(p.deferred, refusal{reason: "Access/permission denied", ofJob: true,
+			before: "rebooting of nodes is only allowed for admins"})
+	}
+	return nil
+}
+
 func setHint(p *Parsed, v string, _ bool) error {
 	hint := strings.ToLower(v)
 	if slices.Contains(strings.Split(hint, ","), "help") {
