@@ -30,10 +30,10 @@ func groupOf(e *example) group {
 // cause is a group of differences.
 type cause struct {
 	group
-	count     int
-	shrunk    int
-	best      *example
-	options   map[string]int // how many examples had an option
+	count   int
+	shrunk  int
+	best    *example
+	options map[string]int // how many examples had an option
 }
 
 // run compares calls and collects the causes of differences. It is safe for concurrent use.

@@ -92,8 +92,8 @@ func New(o Options) *API {
 		start:    o.Now(),
 		limiter:  fairness.NewLimiter(o.RefusalDelay),
 		counters: statistics.New(o.Now),
-		nodeFeed: newNodeFeed(o.Pool.NodesView, o.Operations.Cluster),
 	}
+	a.nodeFeed = newNodeFeed(a.nodesView, o.Operations.Cluster)
 	a.attach = attach.New(attach.Options{
 		Operations: o.Operations, Agents: o.Agents, Table: o.Table,
 		Limiter: a.limiter, Proxy: o.Proxy, Now: o.Now,

@@ -25,7 +25,14 @@ func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 		a.watchNodes(w, r)
 		return
 	}
-	response.JSON(w, r, &status.NodeList{Kind: "NodeList", APIVersion: apiVersion, Items: a.Pool.NodesView()})
+	response.JSON(w, r, &status.NodeList{Kind: "NodeList", APIVersion: apiVersion, Items: a.nodesView()})
+}
+
+// nodesView returns a row for each node, with its partitions in Slurm's order.
+func (a *API) nodesView() []status.Node {
+	rows := a.Pool.NodesView()
+	a.Directory.SortNodePartitions(rows)
+	return rows
 }
 
 // partitions serves GET partitions.

@@ -46,4 +46,10 @@ func TestSortPartitions(t *testing.T) {
 	if want := []string{"debug", "batch", "late", "beta", "gamma", "alpha"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	names := []string{"batch", "debug"}
+	nodes := []status.Node{{Partitions: names}, {}}
+	d.SortNodePartitions(nodes)
+	if got := nodes[0].Partitions; !slices.Equal(got, []string{"debug", "batch"}) || names[0] != "batch" {
+		t.Errorf("a node has the partitions %q, and the list before is %q", got, names)
+	}
 }
