@@ -125,7 +125,7 @@ func (o *Options) chooseFields(text string) error {
 // lists reads the plain filters.
 func (o *Options) lists(v *option.Values) error {
 	q := &o.query
-	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
+	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.List("qos"))
 	for _, name := range []string{"accounts", "partition", "qos", "name", "nodelist"} {
 		o.nothing = o.nothing || v.Has(name) && len(v.All(name)) == 0
 	}
@@ -183,7 +183,7 @@ func (o *Options) people(v *option.Values) error {
 	}
 	o.groupsFirst = v.Precedes("gid", "uid")
 	named := len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) > 0
-	if v.Has("allusers") {
+	if v.Last("allusers", "uid") == "allusers" { // a later --uid counts, as in Slurm
 		o.unasked = len(q.Users) > 0
 		q.Users, q.UserIDs = nil, nil
 		return nil

@@ -144,7 +144,7 @@ type selection struct {
 func selectColumns(columns []column, text string) (*selection, error) {
 	s := &selection{columns: columns}
 	var unknown []string
-	for item := range strings.SplitSeq(text, ",") {
+	for item := range strings.SplitSeq(format.WithoutRepeated(text), ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(item), "%")
 		if name == "" {
 			continue

@@ -121,7 +121,7 @@ func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submis
 	client.Interrupted = func(int64) { client.Info("Job aborted due to signal") }
 	client.Pending = func(id int64) { client.Info("Pending job allocation %d", id) }
 	a, err := client.Get(ctx,
-		&jobs.Submission{Job: s.Job, Components: s.Components, Command: "salloc"}, p.Client.Immediate, signals)
+		&jobs.Submission{Job: s.Job, Components: s.Components, Command: "salloc"}, p.Client.StartWithin(), signals)
 	if errors.Is(err, alloc.ErrInterrupted) {
 		return &slurmerr.Error{Code: 1}
 	}

@@ -115,7 +115,9 @@ func (o *Options) completeLayout(v *option.Values) error {
 	if o.long || v.Has("start") { // they override the variables
 		letters, names = letters && v.Last("format") != "", names && v.Last("Format") != ""
 	}
-	names = names && !v.Has("start") // as in Slurm
+	if v.Has("start") && !both(v) {
+		names = false // as in Slurm
+	}
 	if letters && names && !both(v) {
 		// An option overrides the variables, and SQUEUE_FORMAT is read first.
 		letters = v.Last("format", "Format") != "Format"

@@ -54,7 +54,7 @@ func (o *Options) allocateAndRun(
 		}
 	}
 	a, err := client.Get(ctx,
-		&jobs.Submission{Job: s.Job, Components: s.Components, Command: "srun"}, p.Client.Immediate, signals)
+		&jobs.Submission{Job: s.Job, Components: s.Components, Command: "srun"}, p.Client.StartWithin(), signals)
 	if errors.Is(err, alloc.ErrInterrupted) {
 		return &slurmerr.Error{Code: 1}
 	}

@@ -89,7 +89,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v.Has("partition") && !v.Has("format") {
 		text = strings.Replace(text, "User,", "User,Partition,", 1)
 	}
-	at, chosen, bad := format.ParseFields(fields, text)
+	at, chosen, bad := format.ParseFields(fields, format.WithoutRepeated(text))
 	if bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", strings.ToLower(bad))
 	}

@@ -109,8 +109,12 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		o.jobs = append(o.jobs, t)
 	}
 	names := v.Joined("format") // several lists add up
-	if o.pids {
-		names += ",JobID,Nodelist,Pids"
+	const pids = "JobID,Nodelist,Pids"
+	switch {
+	case o.pids && v.Precedes("pidformat", "format"):
+		names = pids + "," + names
+	case o.pids:
+		names += "," + pids
 	}
 	var bad string
 	if o.at, o.fields, bad = format.ParseSharedFields(table, cmp.Or(strings.Trim(names, ","), defaults)); bad != "" {

@@ -59,7 +59,7 @@ var intended = []struct {
 		regexp.MustCompile(`(?i)^scontrol update.* switches=\d+( |$)`)},
 	{"Several partitions", regexp.MustCompile(`show out: Partition=`),
 		regexp.MustCompile(`(debug|batch),( |'|$)|[ =',],(debug|batch)`)},
-	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), regexp.MustCompile(`(^| )squeue`)},
+	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), squeueCall},
 	{"Accounts and users", regexp.MustCompile(`(?i)^sacctmgr out .*format==(.*,)?i?d\b`), nil},
 	{"Planned starts", regexp.MustCompile(`flags=`), regexp.MustCompile(`^sacct`)},
 	{"Wrong values", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
@@ -76,6 +76,9 @@ var intended = []struct {
 	{"Arrays", regexp.MustCompile(`^squeue out .*jobs=\{array\}_\[`), nil},
 	{"Accounts and users", regexp.MustCompile(`(?i)^(sshare out format=id|sacct out format=(qosraw|associd))`), nil},
 }
+
+// squeueCall matches a call of squeue, with variables or without.
+var squeueCall = regexp.MustCompile(`(^| )squeue`)
 
 // ofSize is the row about changes of jobs.
 const ofSize = "`scontrol update` of a size"

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,6 +96,19 @@ func ParseFields(table []Field, text string) (at []int, fields []Field, bad stri
 		at, fields = append(at, i), append(fields, f)
 	}
 	return at, fields, ""
+}
+
+// WithoutRepeated returns a format without the names that it has twice, in either case, as
+// sacctmgr and sshare read it.
+func WithoutRepeated(text string) string {
+	seen := map[string]bool{}
+	items := slices.DeleteFunc(strings.Split(text, ","), func(item string) bool {
+		key := strings.ToLower(strings.TrimSpace(item))
+		again := seen[key]
+		seen[key] = true
+		return again
+	})
+	return strings.Join(items, ",")
 }
 
 // ParseSharedFields is ParseFields for sacct and sstat, whose columns of one field all

@@ -91,6 +91,9 @@ func allLetters[R any](columns []Column[R]) Layout[R] {
 	return l
 }
 
+// otherNames are second names of columns that Slurm accepts.
+var otherNames = map[string]string{"NumTasks": "NumTask"}
+
 // ParseNames parses a format of -O: NAME[:[.][WIDTH][TEXT]],... Names are
 // case-insensitive. Without a width a column is DefaultNameWidth wide; with only
 // TEXT it is as wide as its value. bad lists the names that are not columns; their
@@ -102,7 +105,7 @@ func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []str
 		}
 		name, spec, given := strings.Cut(item, ":")
 		col := findColumn(columns, func(c *Column[R]) bool {
-			return c.Name != "" && strings.EqualFold(c.Name, name)
+			return c.Name != "" && (strings.EqualFold(c.Name, name) || strings.EqualFold(otherNames[c.Name], name))
 		})
 		if col == nil {
 			bad = append(bad, name)

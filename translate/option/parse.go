@@ -162,7 +162,8 @@ func (p *Parsed) apply(f occurrence) error {
 // requestsNothing reports whether the value of an option is what applies without it, as
 // --profile=none.
 func requestsNothing(f occurrence) bool {
-	return f.option.Arg == RequiredArg && f.value == "" || f.option.Name == "profile" && strings.EqualFold(f.value, "none")
+	none := f.option.Name == "profile" && strings.EqualFold(f.value, "none")
+	return none || f.option.Arg == RequiredArg && f.value == ""
 }
 
 // notNumeric returns the error about an invalid number, whose exit code is 1 in

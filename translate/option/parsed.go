@@ -99,8 +99,8 @@ type Client struct {
 	GetUserEnv bool
 	IgnorePBS  bool
 	Clusters   string
-	// Immediate is the number of seconds within which the job must start; 0: at
-	// once; nil: no limit.
+	// Immediate is the value of --immediate in seconds; nil: it was not given. See
+	// StartWithin.
 	Immediate *int32
 
 	// Begin and Deadline as they were written; ResolveTimes parses them.

@@ -5,6 +5,15 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
+// StartWithin returns the seconds within which a new job must start; nil: no limit. Slurm
+// ignores --immediate=0.
+func (c *Client) StartWithin() *int32 {
+	if c.Immediate == nil || *c.Immediate == 0 {
+		return nil
+	}
+	return c.Immediate
+}
+
 // OnlyPrints reports whether an option requests a text (--help, --gres=help) and
 // nothing else. The options after it are ignored.
 func (c *Client) OnlyPrints() bool { return c.Help || c.Usage || c.Version || c.Print != "" }

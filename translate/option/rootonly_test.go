@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestRefusalsOfUsers compares what a user is told about options of root with Slurm 22.05.8.
+// TestRefusalsOfUsers compares the messages to users about options of root with those of Slurm 22.05.8.
 // What Slurm's command finds comes before what its controller finds, and --reboot before
 // everything else that the controller finds.
 func TestRefusalsOfUsers(t *testing.T) {

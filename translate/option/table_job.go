@@ -163,7 +163,7 @@ const maxNice = 1<<31 - 3
 
 func setNice(p *Parsed, v string, hasValue bool) error {
 	p.Job.Nice = 100
-	if !hasValue {
+	if !hasValue || v == "" {
 		return nil
 	}
 	n := value.Leading(v)
