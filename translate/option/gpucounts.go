@@ -19,14 +19,8 @@ func checkGPUCounts(p *Parsed) error {
 		return nil
 	}
 	s := &p.Job.Shape
-	var counts []gpuCounts
-	for _, d := range s.GRESDemands() {
-		if d.Name == "gpu" {
-			counts = append(counts, gpuCounts{job: d.Job, node: d.Node, socket: d.Socket, task: d.Task})
-		}
-	}
 	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
-	for _, c := range counts {
+	for _, c := range gpuCountsOf(s) {
 		if text := c.contradiction(s, s.Tasks > 0, tasksImplied); text != "" {
 			return p.refuseLater(badGPUs(text))
 		}
@@ -34,12 +28,50 @@ func checkGPUCounts(p *Parsed) error {
 	return nil
 }
 
+// gpuCountsOf returns the counts of each type of GPU.
+func gpuCountsOf(s *job.Shape) (counts []gpuCounts) {
+	for _, d := range s.GRESDemands() {
+		if d.Name == "gpu" {
+			counts = append(counts, gpuCounts{job: d.Job, node: d.Node, socket: d.Socket, task: d.Task})
+		}
+	}
+	return counts
+}
+
+// checkLeastGPUs returns an error for a scope that has fewer GPUs than one within it, which
+// Slurm finds before other errors about GPUs.
+func checkLeastGPUs(p *Parsed) error {
+	if p.Step.JobID != 0 {
+		return nil
+	}
+	for _, c := range gpuCountsOf(&p.Job.Shape) {
+		if text := c.tooFew(); text != "" {
+			return p.refuseLater(badGPUs(text))
+		}
+	}
+	return nil
+}
+
+// tooFew returns Slurm's error about a scope with fewer GPUs than one within it, or "". The
+// texts are those that Slurm 22.05.8 prints.
+func (c *gpuCounts) tooFew() string {
+	const least = "Failed to ensure --gpus >= "
+	switch inner := max(c.socket, c.task); {
+	case c.job > 0 && c.job < max(c.node, inner):
+		return least + "--gres=gpu/--gpus-per-node >= --gpus-per-socket"
+	case c.node > 0 && c.node < inner:
+		return least + "--gpus-per-task"
+	}
+	return ""
+}
+
 // checkTasksPerGPU returns an error for a number of tasks per GPU that determines neither the
 // number of GPUs nor that of tasks.
 func checkTasksPerGPU(p *Parsed) error {
 	s := &p.Job.Shape
-	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || s.Tasks > 0 || p.Has("nodes") ||
-		slices.ContainsFunc(s.GRESDemands(), func(d job.GRESDemand) bool { return d.Name == "gpu" }) {
+	nodes := p.Has("nodes") && (s.MaxNodes == 0 || s.MaxNodes == s.MinNodes) // a range is none
+	gpus := slices.ContainsFunc(gpuCountsOf(s), func(c gpuCounts) bool { return c != gpuCounts{} })
+	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || s.Tasks > 0 || nodes || gpus {
 		return nil
 	}
 	return p.refuseLater(badGPUs("gres_job_state_validate: --ntasks-per-tres needs either " +
@@ -54,19 +86,9 @@ func badGPUs(text string) error {
 // "". tasksGiven: the number of tasks was given; tasksImplied: other options
 // determine it.
 func (c *gpuCounts) contradiction(s *job.Shape, tasksGiven, tasksImplied bool) string {
-	const least = "Failed to ensure --gpus >= "
-	whole, node := c.job, c.node
-	if whole == 0 {
-		whole = math.MaxInt64
-	}
-	if node == 0 {
-		node = whole
-	}
 	switch {
-	case whole < node || node < c.socket:
-		return least + "--gres=gpu/--gpus-per-node >= --gpus-per-socket"
-	case whole < c.task || node < c.task:
-		return least + "--gpus-per-task"
+	case c.tooFew() != "":
+		return c.tooFew()
 	case c.node > 0 && c.socket > 0 && c.node%c.socket != 0:
 		return "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."
 	case c.job == 0 && c.task > 0 && !tasksGiven && !tasksImplied:

@@ -6,7 +6,10 @@ import "testing"
 // 22.05.8.
 func TestGPUCounts(t *testing.T) {
 	const (
-		fewer = "Failed to validate job spec, --gpus < -N"
+		fewer   = "Failed to validate job spec, --gpus < -N"
+		perTask = "Failed to ensure --gpus >= --gpus-per-task"
+		perTRES = "gres_job_state_validate: --ntasks-per-tres needs either " +
+			"a GRES GPU specification or a node/ntask specification"
 		least = "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
 		times = "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
 		alone = "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
@@ -37,7 +40,15 @@ func TestGPUCounts(t *testing.T) {
 		{[]string{"--gpus=3", "--gpus-per-task=2"},
 			"Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
 		{[]string{"--gpus=4", "--gpus-per-task=2"}, ""},
-		{[]string{"--gpus-per-node=1", "--gpus-per-task=2"}, "Failed to ensure --gpus >= --gpus-per-task"},
+		{[]string{"--gpus-per-node=1", "--gpus-per-task=2"}, perTask},
+		{[]string{"--gpus-per-node=1", "--gpus-per-socket=2"}, perTask},
+		{[]string{"--gpus-per-node=1", "--gpus-per-socket=2", "--sockets-per-node=1"}, perTask},
+		{[]string{"--gpus=2", "--gpus-per-node=1", "--gpus-per-socket=2"}, perTask},
+		{[]string{"--gpus=1", "--gpus-per-task=2"}, least},
+		{[]string{"--gpus=1", "--gpus-per-socket=2"}, least},
+		{[]string{"-N1-2", "--ntasks-per-gpu=2"}, perTRES},
+		{[]string{"--gpus=0", "--ntasks-per-gpu=2"}, perTRES},
+		{[]string{"-N2", "--ntasks-per-gpu=2"}, ""},
 		{[]string{"--gpus-per-socket=2", "--gpus-per-node=3", "--sockets-per-node=1"},
 			"Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."},
 		{[]string{"-B1:2", "--gpus-per-socket=1", "--gpus-per-task=2"},

@@ -131,7 +131,7 @@ func (p *Parsed) applyAll(occurrences []occurrence, from Source) error {
 func (p *Parsed) apply(f occurrence) error {
 	o := f.option
 	status, reason := o.For(p.Command)
-	if status == Refused && !p.Lenient && !(o.RootOnly && p.NotRoot) {
+	if status == Refused && !p.Lenient && (!o.RootOnly || !p.NotRoot) {
 		return slurmerr.Newf(slurmerr.Refused, "--%s is not possible here: %s", o.Name, reason)
 	}
 	if o.Arg == NoArg && p.from == FromEnv && switchedOff(f.value) {

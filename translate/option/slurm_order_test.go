@@ -115,6 +115,22 @@ func TestRequestsOfASlurm(t *testing.T) {
 	if err != nil || hinted.Job.Shape.ThreadsPerCore != 0 || hinted.Job.Placement.Hint != "multithread" {
 		t.Errorf("--hint: %v %+v", err, hinted.Job.Shape)
 	}
+	// Types of mail have an order of their own.
+	types := parse("--mail-type=END --mail-type=all").Job.Mail.Types
+	if got := strings.Join(types, ","); got != "INVALID_DEPEND,BEGIN,END,FAIL,REQUEUE,STAGE_OUT" {
+		t.Errorf("--mail-type: %s", got)
+	}
+	// Options that exclude each other are found before those that the configuration does not allow.
+	for _, args := range [][]string{{"--core-spec=1", "--thread-spec=1"},
+		{"--core-spec=1", "--gpus-per-task=1", "--ntasks-per-gpu=1"}} {
+		p, err := option.Parse(option.Sbatch, append(args, "job"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Verify(); err == nil || len(p.Warnings) > 0 {
+			t.Errorf("%q: %v %q", args, err, p.Warnings)
+		}
+	}
 	// The configuration is checked once all options are read.
 	if w := parse("--core-spec=1 --power=x").Warnings; !strings.Contains(w[len(w)-1], "Ignoring -S") {
 		t.Errorf("%q", w)

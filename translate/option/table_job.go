@@ -1,6 +1,7 @@
 package option
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -128,7 +129,10 @@ func setMailType(p *Parsed, v string, _ bool) error {
 	for _, t := range unknown {
 		p.warn("warning: --mail-type: there is no type %s", t)
 	}
-	p.Job.Mail.Types = value.Names(strings.Join(append(p.Job.Mail.Types, types...), ","))
+	all := append(slices.Clone(p.Job.Mail.Types), types...)
+	p.Job.Mail.Types = slices.DeleteFunc(slices.Clone(mailOrder), func(t string) bool {
+		return !slices.Contains(all, t)
+	})
 	return nil
 }
 

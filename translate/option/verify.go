@@ -19,8 +19,8 @@ func (p *Parsed) Verify() error {
 	p.sortWarnings()
 	for _, check := range []func(*Parsed) error{
 		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, dropHint, checkHint,
-		setImplicitTasks, checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes,
-		checkTasksPerGPU, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
+		setImplicitTasks, checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes, checkTasksPerGPU,
+		checkLeastGPUs, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
 			return err
@@ -34,6 +34,13 @@ func (p *Parsed) Verify() error {
 // allow: Slurm's commands print it once they have read all options.
 func ofConfiguration(warning string) bool {
 	return strings.Contains(warning, "AllowSpecResourcesUsage")
+}
+
+// fatal returns an error that Slurm finds before it comes to the options that the
+// configuration does not allow, and drops the warnings about those.
+func (p *Parsed) fatal(text string) error {
+	p.Warnings = slices.DeleteFunc(p.Warnings, ofConfiguration)
+	return slurmerr.New(slurmerr.Fatal, text)
 }
 
 // sortWarnings puts those that follow the others last.
@@ -106,7 +113,7 @@ func checkVerbosity(p *Parsed) error {
 // checkSpecialization returns an error for specialized cores with specialized threads.
 func checkSpecialization(p *Parsed) error {
 	if p.Has("core-spec") && p.Has("thread-spec") {
-		return slurmerr.New(slurmerr.Fatal, "-S/--core-spec and --thred-spec options are mutually exclusive")
+		return p.fatal("-S/--core-spec and --thred-spec options are mutually exclusive")
 	}
 	return nil
 }
@@ -137,20 +144,20 @@ func checkGPUTaskRatio(p *Parsed) error {
 		if p.Given["ntasks-per-node"].From == FromEnv {
 			name = "SLURM_NTASKS_PER_NODE"
 		}
-		return slurmerr.New(
-			slurmerr.Fatal,
-			name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
-		)
+		return p.fatal(name + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 	}
 	perGPU, perTRES := p.Given["ntasks-per-gpu"].Value, p.Given["ntasks-per-tres"].Value
 	if p.Has("ntasks-per-gpu") && p.Has("ntasks-per-tres") && perGPU != perTRES {
-		return slurmerr.Newf(slurmerr.Fatal, "Inconsistent values set to --ntasks-per-gpu=%s and --ntasks-per-tres=%s ",
-			perGPU, perTRES)
+		return p.fatal("Inconsistent values set to --ntasks-per-gpu=" + perGPU +
+			" and --ntasks-per-tres=" + perTRES + " ")
 	}
 	for _, name := range []string{"gpus-per-task", "gpus-per-socket"} {
 		if p.Has(name) && (p.Has("ntasks-per-gpu") || p.Has("ntasks-per-tres")) {
-			return slurmerr.New(slurmerr.Fatal,
-				"--"+name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+			given := "--" + name
+			if p.Given[name].From == FromEnv {
+				given = "SLURM_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			}
+			return p.fatal(given + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 		}
 	}
 	return nil

@@ -110,6 +110,9 @@ func setGRES(c *jobChange, v string) error {
 		return refusal.InvalidTRES
 	}
 	terms := strings.Split(v, ",")
+	if slices.Contains(terms, "none") && Pending(c.b) {
+		return refusal.InvalidGRES
+	}
 	for i := range terms {
 		terms[i] = "gres:" + strings.TrimPrefix(terms[i], "gres:")
 	}

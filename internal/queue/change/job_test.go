@@ -146,6 +146,7 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"TresPerNode", "gres:gpu:1", "", notPending},
 		{"TresPerJob", "gres:gpu:1", "", notPending},
 		{"Gres", "", string(refusal.InvalidTRES), notPending},
+		{"Gres", "none", string(refusal.InvalidGRES), notPending},
 		{"Deadline", "2020-01-01", "Invalid time specified", "Invalid time specified"},
 		{"TimeMin", "10", "", ""},
 		{"TimeMin", "0", "", ""},
