@@ -1,6 +1,7 @@
 package change
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -54,7 +55,9 @@ func memorySetter(name string, field func(*job.Shape) **int64) jobSetter {
 	}
 }
 
-func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
+// nodeListSetter returns the setter of a list of nodes. As in Slurm, the job shows the list
+// as it was written: the job keeps that under the name of the option.
+func nodeListSetter(name string, field func(*job.Placement) *[]string) jobSetter {
 	return func(c *jobChange, v string) error {
 		names, err := hostlist.Expand(v)
 		if err != nil {
@@ -70,7 +73,16 @@ func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
 				seen[name], distinct = true, append(distinct, name)
 			}
 		}
-		*field(&c.b.Spec.Job.Placement) = distinct
+		j := &c.b.Spec.Job
+		*field(&j.Placement) = distinct
+		options := maps.Clone(j.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		if options[name] = v; len(distinct) == 0 {
+			delete(options, name)
+		}
+		j.Options = options
 		return nil
 	}
 }

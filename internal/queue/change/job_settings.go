@@ -98,9 +98,9 @@ var jobSettings = map[string]jobSetting{
 
 	"features":    asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Constraint })),
 	"prefer":      asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Prefer })),
-	"reqnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
-	"nodelist":    asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
-	"excnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.Exclude })),
+	"reqnodelist": asSubmission(nodeListSetter("nodelist", func(p *job.Placement) *[]string { return &p.NodeList })),
+	"nodelist":    asSubmission(nodeListSetter("nodelist", func(p *job.Placement) *[]string { return &p.NodeList })),
+	"excnodelist": asSubmission(nodeListSetter("exclude", func(p *job.Placement) *[]string { return &p.Exclude })),
 	"switches":    whilePending(optionSetter("switches", "Switches", "Invalid Switches value")),
 
 	"contiguous": whilePending(flagSetter("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })),

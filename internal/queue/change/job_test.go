@@ -295,6 +295,8 @@ func TestEffects(t *testing.T) {
 		{pending(), "ExcNodeList", "n[1-2]", func(j *job.Job) bool { return len(j.Placement.Exclude) == 2 }},
 		{pending(), "Prefer", "fast", func(j *job.Job) bool { return j.Placement.Prefer == "fast" }},
 		{pending(), "DelayBoot", "90:00", func(j *job.Job) bool { return j.Options["delay-boot"] == "90:00" }},
+		{pending(), "NodeList", "n2,n1", func(j *job.Job) bool { return j.Options["nodelist"] == "n2,n1" }},
+		{pending(), "NodeList", ",", func(j *job.Job) bool { return len(j.Options) == 0 }},
 		{pending(), "ExcNodeList", "n1,n1", func(j *job.Job) bool { return len(j.Placement.Exclude) == 1 }},
 		{pending(), "Deadline", "now+1hour", func(j *job.Job) bool { return j.Time.Deadline == now.Unix()+3600 }},
 	} {

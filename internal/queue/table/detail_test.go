@@ -138,6 +138,14 @@ func TestFlagsAndListsOfASlurm(t *testing.T) {
 		j.DelayBoot != -1 || j.KillInvalid != "YesKillOInInvalidDependent=No" {
 		t.Errorf("%+v", j)
 	}
+	// scontrol update keeps the lists as they were written.
+	j = detailed(t, func(j *job.Job) {
+		j.Placement.NodeList, j.Placement.Exclude = []string{"n3", "n1"}, []string{"n4", "n2"}
+		j.Options["nodelist"], j.Options["exclude"] = "n3,n1", "n4,n2"
+	})
+	if j.ReqNodes != "n3,n1" || j.ExcNodes != "n4,n2" {
+		t.Errorf("%s, %s", j.ReqNodes, j.ExcNodes)
+	}
 }
 
 // MinCPUsNode of scontrol show job of Slurm 22.05.8.

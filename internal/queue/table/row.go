@@ -292,7 +292,8 @@ func setRequest(j *status.Job, s *job.Job) {
 	}
 	p := &s.Placement
 	j.Features, j.Contiguous = joinedFeatures(p.Constraint), p.Contiguous
-	j.ReqNodes, j.ExcNodes = hostlist.FoldSorted(p.NodeList), hostlist.FoldSorted(p.Exclude)
+	j.ReqNodes = cmp.Or(s.Options["nodelist"], hostlist.FoldSorted(p.NodeList)) // see scontrol update
+	j.ExcNodes = cmp.Or(s.Options["exclude"], hostlist.FoldSorted(p.Exclude))
 	switch {
 	case p.Exclusive == "node":
 		j.OverSubscribe = "NO"
