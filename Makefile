@@ -106,7 +106,7 @@ KARPENTER := $(BIN)/karpenter-kwok
 e2e-karpenter: build ## Karpenter with its KWOK provider beside a local cluster (the first time compiles Karpenter: 20 minutes on 2 cores)
 	$(GO) -C test/karpenter build -ldflags "-s -w" -o $(CURDIR)/$(KARPENTER) sigs.k8s.io/karpenter/kwok
 	BERTH_KARPENTER=$(CURDIR)/$(KARPENTER) BERTH_KARPENTER_MODULE=$$($(GO) -C test/karpenter list -m -f '{{.Dir}}' sigs.k8s.io/karpenter) \
-		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run 'TestKarpenter$$'
+		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestKarpenter
 
 e2e-real: build ## the installed product on three real kubelets with containerd (root)
 	test/realnode/run.sh

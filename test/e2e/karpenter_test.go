@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,16 +87,10 @@ const karpenterPools = `
 
 // TestKarpenter runs Karpenter beside Berth. It needs the program (make e2e-karpenter).
 func TestKarpenter(t *testing.T) {
-	program := os.Getenv(envKarpenter)
-	if program == "" {
-		t.Skip("make e2e-karpenter builds Karpenter and runs this test")
-	}
-	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	k := &karpenterCluster{database: d, ctx: ctx}
-	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
-	k.install(program, os.Getenv(envKarpenterModule))
+	k := newKarpenterCluster(t)
+	k.startKarpenter()
+	k.follow(k.endPods)
+	k.createPools(karpenterPools)
 	for _, sub := range []struct {
 		name string
 		run  func(*testing.T)
@@ -115,6 +111,9 @@ type karpenterCluster struct {
 	*database
 	admin *caller
 	ctx   context.Context // of requests beside the test's own
+
+	program  string
+	reported map[string]time.Time // when nodes were reported ready; used by the kubelets only
 }
 
 // try sends a request that may fail, and returns the answer's status code and body.
@@ -137,6 +136,23 @@ func (k *karpenterCluster) try(method, path string, body any, kind string) (code
 	return resp.StatusCode, text
 }
 
+// newKarpenterCluster starts a local cluster with Karpenter's resource definitions and a class
+// of nodes.
+func newKarpenterCluster(t *testing.T) *karpenterCluster {
+	t.Helper()
+	program := os.Getenv(envKarpenter)
+	if program == "" {
+		t.Skip("make e2e-karpenter builds Karpenter and runs this test")
+	}
+	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	k := &karpenterCluster{database: d, ctx: ctx, program: program, reported: map[string]time.Time{}}
+	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
+	k.install(os.Getenv(envKarpenterModule))
+	return k
+}
+
 // request sends a request, which must succeed, and decodes the answer into out (nil: nothing).
 func (k *karpenterCluster) request(t *testing.T, method, path string, body, out any) {
 	t.Helper()
@@ -152,9 +168,8 @@ func (k *karpenterCluster) request(t *testing.T, method, path string, body, out 
 	}
 }
 
-// install creates Karpenter's resource definitions, a class of nodes and the pools, and starts
-// Karpenter and what makes its nodes ready.
-func (k *karpenterCluster) install(program, module string) {
+// install creates Karpenter's resource definitions and a class of nodes.
+func (k *karpenterCluster) install(module string) {
 	t := k.t
 	for _, dir := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
 		files, err := filepath.Glob(filepath.Join(module, dir, "*.yaml"))
@@ -171,37 +186,45 @@ func (k *karpenterCluster) install(program, module string) {
 	}
 	class := []byte("{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
 	k.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", class)
-	log, err := os.Create(filepath.Join(k.state, "karpenter.log"))
+}
+
+// startKarpenter starts Karpenter. It is killed by the returned function, or with the test.
+func (k *karpenterCluster) startKarpenter() (kill func()) {
+	t := k.t
+	log, err := os.OpenFile(filepath.Join(k.state, "karpenter.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program)
+	cmd := exec.Command(k.program)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(k.state, "kubeconfig"), "DISABLE_LEADER_ELECTION=true",
-		"SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0", "LOG_LEVEL=debug")
+		"SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		_ = log.Close()
+	})
+	t.Cleanup(func() {
+		kill()
 		if data, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
 			t.Logf("Karpenter's log ends with\n%s", data[max(0, len(data)-6000):])
 		}
 	})
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		k.kubelets(stop)
-	}()
-	t.Cleanup(func() { close(stop); <-stopped })
+	return kill
+}
+
+// createPools creates NodePools from a list in YAML.
+func (k *karpenterCluster) createPools(list string) {
 	var pools []object
-	if err := yaml.Unmarshal([]byte(karpenterPools), &pools); err != nil {
-		t.Fatal(err)
+	if err := yaml.Unmarshal([]byte(list), &pools); err != nil {
+		k.t.Fatal(err)
 	}
 	for _, p := range pools {
 		p["apiVersion"], p["kind"] = "berth.hpc/v1alpha1", "NodePool"
-		k.request(t, http.MethodPost, "/apis/berth.hpc/v1alpha1/nodepools", p, nil)
+		k.request(k.t, http.MethodPost, "/apis/berth.hpc/v1alpha1/nodepools", p, nil)
 	}
 }
 
@@ -221,32 +244,50 @@ func (k *karpenterCluster) create(path string, manifest []byte) {
 	})
 }
 
-// kubelets does until stop what kubelets do on the nodes of the KWOK provider: it reports them
-// ready, and ends pods that are deleted.
-func (k *karpenterCluster) kubelets(stop <-chan struct{}) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		for _, n := range k.nodes() {
-			k.reportReady(&n)
-			var pods corev1.PodList
-			k.get("/api/v1/pods?fieldSelector=spec.nodeName="+n.Name, &pods)
-			for _, p := range pods.Items {
-				if p.DeletionTimestamp != nil {
-					k.try(http.MethodDelete, "/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name,
-						object{"gracePeriodSeconds": 0}, "application/json")
-				}
+// follow does until the test ends what kubelets do on the nodes of the KWOK provider: it
+// reports them ready, and calls pods with the pods there.
+func (k *karpenterCluster) follow(pods func([]corev1.Pod)) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
 			}
+			for _, n := range k.nodes() {
+				k.reportReady(&n)
+			}
+			var list corev1.PodList
+			k.get("/api/v1/pods", &list)
+			pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, "kwok-") }))
+		}
+	}()
+	k.t.Cleanup(func() { close(stop); <-stopped })
+}
+
+// endPods ends pods that are deleted.
+func (k *karpenterCluster) endPods(pods []corev1.Pod) {
+	for i := range pods {
+		if p := &pods[i]; p.DeletionTimestamp != nil {
+			k.try(http.MethodDelete, podPath(p), object{"gracePeriodSeconds": 0}, "application/json")
 		}
 	}
 }
 
+func podPath(p *corev1.Pod) string { return "/api/v1/namespaces/" + p.Namespace + "/pods/" + p.Name }
+
+// heartbeat is how often a node is reported ready.
+const heartbeat = 15 * time.Second
+
 func (k *karpenterCluster) reportReady(n *corev1.Node) {
+	if time.Since(k.reported[n.Name]) < heartbeat {
+		return
+	}
+	k.reported[n.Name] = time.Now()
 	now := metav1.Now()
 	ready := object{
 		"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now,

@@ -99,7 +99,9 @@ func TestNodesThatTheirProviderNames(t *testing.T) {
 	for _, n := range merged {
 		got[n.Name] = power[n.Name].State
 	}
-	want := map[string]string{"c1": v1alpha1.PoolPoweringUp, "b-new": v1alpha1.PoolRunning, "a-old": "", "c3": v1alpha1.PoolPoweredDown}
+	want := map[string]string{
+		"c1": v1alpha1.PoolPoweringUp, "b-new": v1alpha1.PoolRunning, "c3": v1alpha1.PoolPoweredDown,
+	}
 	if len(got) != len(merged) || !maps.Equal(got, want) {
 		t.Errorf("the nodes are %v, want %v", got, want)
 	}

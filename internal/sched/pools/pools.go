@@ -111,7 +111,8 @@ func powerOf(p *v1alpha1.NodePool, n v1alpha1.PoolNode, name string, object *cor
 
 // Object returns the object of the node that a pool lists with the name. Candidates, which may
 // be nil, are nodes of that name (see nodeinfo.PoolName): an object of this name comes first,
-// then one that is not being deleted. nil: there is none.
+// then one that Karpenter has registered, and last one that is being deleted. Karpenter may
+// launch a node twice if it dies meanwhile; it registers one of both. nil: there is none.
 func Object(name string, candidates ...*corev1.Node) *corev1.Node {
 	var best *corev1.Node
 	for _, n := range candidates {
@@ -130,15 +131,23 @@ func rank(name string, n *corev1.Node) int {
 	switch {
 	case n.Name == name:
 		return 0
-	case n.DeletionTimestamp == nil:
-		return 1
+	case n.DeletionTimestamp != nil:
+		return 3
+	case IsUnregistered(n):
+		return 2
 	}
-	return 2
+	return 1
+}
+
+// IsUnregistered reports whether Karpenter has not registered the node yet, or never will.
+func IsUnregistered(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUnregistered })
 }
 
 // Merge adds the nodes of pools to those that exist. It returns the object of every node, and
 // the state of those that belong to a pool, by the name of their object. The object of a node
 // that does not run has the name that the pool lists, and describes what the node will have.
+// Further objects of a node (see Object) are left out.
 func Merge(
 	all []*v1alpha1.NodePool, nodes []*corev1.Node, now time.Time,
 ) (merged []*corev1.Node, power map[string]Power) {
@@ -151,6 +160,7 @@ func Merge(
 		existing[name] = Object(name, existing[name], n)
 	}
 	power = map[string]Power{}
+	running := map[string]bool{} // by the names that pools list
 	replaced := map[string]*corev1.Node{}
 	var added []*corev1.Node
 	assigned := Assign(all)
@@ -165,16 +175,21 @@ func Merge(
 			case state.State == v1alpha1.PoolPoweringUp: // what it reports may be incomplete
 				replaced[object.Name] = t.node(name, &state)
 			default:
-				power[object.Name] = state
+				power[object.Name], running[name] = state, true
 				continue
 			}
 			power[name] = state
 		}
 	}
-	merged = slices.Clone(nodes)
-	for i, n := range merged {
-		if r := replaced[n.Name]; r != nil {
-			merged[i] = r
+	for _, n := range nodes {
+		name := nodeinfo.PoolName(n)
+		_, listed := power[name]
+		switch r := replaced[n.Name]; {
+		case r != nil:
+			merged = append(merged, r)
+		case name != n.Name && (listed || running[name]) && existing[name] != n: // another object is that node
+		default:
+			merged = append(merged, n)
 		}
 	}
 	return append(merged, added...), power
@@ -281,8 +296,8 @@ func isInitialized(s *v1alpha1.NodePoolSpec, n *corev1.Node) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized || t.Key == taintUnregistered
-	})
+		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized
+	}) && !IsUnregistered(n)
 }
 
 // labelInitialized is the label of nodes that Karpenter has found ready, with the devices that

@@ -243,3 +243,39 @@ func TestClusterWithoutKarpenter(t *testing.T) {
 	b.step()
 	b.expect("the reason", b.node("c2").Reason, "ResumeTimeout reached: "+why)
 }
+
+// Karpenter died after it had launched a node, and launched it again. The one that it registers
+// is the node of the pool; the other gets no job, and its object is deleted.
+func TestNodeThatWasLaunchedTwice(t *testing.T) {
+	b := karpenterBench(t, interceptor.Funcs{})
+	b.place(1, "c1")
+	b.step()
+	for object, registered := range map[string]bool{"kwok-c1-a": false, "kwok-c1-b": true} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: object, Annotations: map[string]string{wire.AnnotationNodeName: "c1"},
+			Labels: map[string]string{wire.LabelNodePool: "cloud"},
+		}}
+		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4")}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if registered {
+			n.Labels["karpenter.sh/initialized"] = "true"
+		} else {
+			n.Spec.Taints = []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}}
+		}
+		if err := b.c.Client.Create(t.Context(), n.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		fake.Feed(b.c, n)
+	}
+	b.expect("one of both", b.step(), "c1 Running")
+	if n := b.Controller.node("c1"); n == nil || n.Name != "kwok-c1-b" {
+		t.Errorf("the node is %v", n)
+	}
+	left := &corev1.NodeList{}
+	if err := b.c.Client.List(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	if len(left.Items) != 1 || left.Items[0].Name != "kwok-c1-b" {
+		t.Errorf("%d objects are left", len(left.Items))
+	}
+}

@@ -247,7 +247,7 @@ func (x *Controller) act(ctx context.Context) time.Duration {
 			}
 		}
 		next = min(next, x.noteProgress(ctx, p))
-		if x.removeObjects(ctx, p) != nil {
+		if x.removeObjects(ctx, p) != nil || x.removeSurplus(ctx, p) != nil {
 			next = min(next, requestRetry)
 		}
 	}
@@ -348,24 +348,4 @@ func (x *Controller) forget(nodes []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	maps.DeleteFunc(x.attempts, func(n string, _ attempt) bool { return slices.Contains(nodes, n) })
-}
-
-// removeObjects deletes the objects of nodes that were removed and no longer respond: on many
-// clusters nothing else does.
-func (x *Controller) removeObjects(ctx context.Context, p *v1alpha1.NodePool) error {
-	var failed error
-	for _, n := range p.Status.Nodes {
-		o := x.node(n.Name)
-		if n.State != v1alpha1.PoolPoweringDown || !n.Requested || o == nil || pools.IsReady(o) {
-			continue
-		}
-		err := x.cluster.Client.Delete(ctx, o, client.Preconditions{UID: &o.UID})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			x.log.Warn("node object not deleted", "node", n.Name, "error", err)
-			failed = err
-			continue
-		}
-		x.cluster.Nodes.Remove(o, x.now())
-	}
-	return failed
 }
