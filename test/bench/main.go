@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -28,7 +29,7 @@ func main() {
 		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
 	flag.StringVar(&o.only, "only", "",
-		"of the suites pods, backlog and floods, only the loads whose name has this `text` in it; the page is left alone")
+		"of the suites pods, backlog, floods, basic, queue, nodes and steps, only what has this `text` in its name; the page is left alone")
 	flag.StringVar(&o.profiles, "profiles", "", "`directory` for the profiles of the suites memory and profile; \"\": none")
 	flag.IntVar(&o.repeat, "repeat", 20, "measurements of each kind")
 	flag.Parse()
@@ -123,6 +124,9 @@ func bench(ctx context.Context, o options) error {
 	t := &table{systems: systems, load: load}
 	t.add("`berth up` to ready, from an empty directory", "6 s", map[*system]samples{b: ups})
 	for _, m := range what.measures {
+		if !strings.Contains(m.name, o.only) {
+			continue
+		}
 		row := map[*system]samples{}
 		for _, s := range systems {
 			say("%s: %s", s.name, m.name)

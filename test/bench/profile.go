@@ -24,6 +24,7 @@ const (
 	profiledSubmissions = 3000
 	profiledJobs        = 200
 	profiledWrites      = 3000
+	shortJobs           = 1000
 	objectSize          = 2000 // bytes of a BatchJob in the store, about
 )
 
@@ -89,6 +90,7 @@ func (b *profileBench) activities() []activity {
 		{"a submission", profiledSubmissions, nil, b.submit},
 		{"a start", profiledJobs, b.waitingForGate, b.startJobs},
 		{"an end", profiledJobs, nil, b.endJobs},
+		{"a short job in a pod that others use too", shortJobs, b.shortJobsWait, b.runShortJobs},
 	}
 }
 
@@ -206,6 +208,22 @@ func (b *profileBench) endJobs(ctx context.Context) (time.Duration, error) {
 			return false, err
 		}
 		left, err := b.output(ctx, "squeue", "-h", "-n", "gated", "-o", "%i")
+		return left == "", err
+	})
+}
+
+// shortJobsWait submits the jobs that runShortJobs runs, many more than there are CPUs.
+func (b *profileBench) shortJobsWait(ctx context.Context) error {
+	_, err := b.sbatch(ctx, shortJobs, "-J", "short", "-n1", "--mem=10", "-c", "16", "--wrap", "true")
+	return err
+}
+
+func (b *profileBench) runShortJobs(ctx context.Context) (time.Duration, error) {
+	if _, err := b.output(ctx, "scontrol", "release", "jobname=short"); err != nil {
+		return 0, err
+	}
+	return 0, until(ctx, 5*time.Minute, time.Second, func() (bool, error) {
+		left, err := b.output(ctx, "squeue", "-h", "-n", "short", "-o", "%i")
 		return left == "", err
 	})
 }
