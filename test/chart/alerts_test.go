@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,8 +62,7 @@ func TestAlertsFire(t *testing.T) {
 	if o.alice, err = kubernetes.NewForConfig(as); err != nil {
 		t.Fatal(err)
 	}
-	o.must(http.MethodPost, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},
-		"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"10","nvidia.com/gpu":"2"},"conditions":[{"type":"Ready","status":"True"}]}}`)
+	o.node("n1")
 	o.submit("alice")
 	o.job("")
 	o.until("no alert, while a job has CPUs", `berth_cpus{use="allocated"} 1`)

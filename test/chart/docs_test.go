@@ -5,9 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// TestDocumentedValues: the chart accepts the values in the pages for administrators.
+// TestDocumentedValues: the chart accepts the values in the pages for administrators, and objects in
+// them are Berth's.
 func TestDocumentedValues(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/admin/*.md")
 	if err != nil {
@@ -22,6 +29,11 @@ func TestDocumentedValues(t *testing.T) {
 		blocks := strings.Split(string(data), "```yaml\n")
 		for _, b := range blocks[1:] {
 			values, _, _ := strings.Cut(b, "```")
+			tried++
+			if strings.HasPrefix(values, "apiVersion: ") {
+				checkObject(t, page, values)
+				continue
+			}
 			values = strings.ReplaceAll(values, "AAAA...", "AAAAC3NzaC1lZDI1NTE5AAAAI")
 			file := filepath.Join(t.TempDir(), "values.yaml")
 			if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
@@ -34,10 +46,30 @@ func TestDocumentedValues(t *testing.T) {
 			if _, output, err := template(t, args...); err != nil {
 				t.Errorf("%s: %v: %s\n%s", page, err, output, values)
 			}
-			tried++
 		}
 	}
 	if tried < 4 {
 		t.Errorf("only %d blocks were found", tried)
+	}
+}
+
+// checkObject fails the test if the text is not an object of Berth's, or has unknown fields.
+func checkObject(t *testing.T, page, text string) {
+	t.Helper()
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(text), &kind); err != nil {
+		t.Errorf("%s: %v\n%s", page, err, text)
+		return
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	object, err := scheme.New(kind.GroupVersionKind())
+	if err == nil {
+		err = yaml.UnmarshalStrict([]byte(text), object)
+	}
+	if err != nil {
+		t.Errorf("%s: %v\n%s", page, err, text)
 	}
 }

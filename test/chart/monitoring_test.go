@@ -130,7 +130,7 @@ func TestMonitoring(t *testing.T) {
 
 	s := p.startScheduler(withDirectory(t))
 	p.user("alice", "Administrator")
-	p.must(http.MethodPost, "/api/v1/nodes", `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1"},"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"10","nvidia.com/gpu":"2"},"conditions":[{"type":"Ready","status":"True"}]}}`)
+	p.node("n1")
 	p.submit("alice")
 	p.must(http.MethodPost, "/apis/berth.hpc/v1alpha1/namespaces/user-alice/batchjobs",
 		`{"apiVersion":"berth.hpc/v1alpha1","kind":"BatchJob","metadata":{"name":"j-runs"},"spec":{"job":{"name":"x","batch":{"workDir":"/home/alice"}}}}`)

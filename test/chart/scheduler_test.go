@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -9,11 +10,16 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/berth-hpc/berth/internal/eventually"
@@ -164,13 +170,53 @@ func (p *plain) account(d *appsv1.Deployment) string {
 	return file
 }
 
-// free returns an unused address on loopback.
+// given are the addresses that free has returned. A standby binds its port only when it leads, so
+// the kernel would return it again meanwhile.
+var given sync.Map
+
+// free returns an address on loopback that nobody uses, another one with each call.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		_ = l.Close()
+		if _, known := given.LoadOrStore(address, true); !known {
+			return address
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+}
+
+// node creates a node that is ready, and renews its lease until the test ends: Kubernetes' node
+// controller takes a node without one for lost after 50 seconds.
+func (p *plain) node(name string) {
+	p.t.Helper()
+	p.must(http.MethodPost, "/api/v1/nodes", fmt.Sprintf(`{"kind":"Node","apiVersion":"v1","metadata":{"name":%q},
+		"status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"10","nvidia.com/gpu":"2"},"conditions":[{"type":"Ready","status":"True"}]}}`, name))
+	leases := p.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, RenewTime: &metav1.MicroTime{Time: time.Now()}}}
+	if _, err := leases.Create(p.t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+	ctx := p.t.Context() // it ends before the cluster is stopped
+	var renewing sync.WaitGroup
+	p.t.Cleanup(renewing.Wait)
+	renewing.Go(func() {
+		tick := time.NewTicker(5 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			renewal := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
+			// If one fails, the next one will do.
+			_, _ = leases.Patch(ctx, name, types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
+		}
+	})
 }
