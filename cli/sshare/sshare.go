@@ -177,7 +177,7 @@ func (o *Options) reportRequest(v *option.Values, users []string) {
 // It returns nil if the shares of all users are shown.
 func (o *Options) users(v *option.Values, c Cluster) ([]string, error) {
 	users := v.All("users")
-	if len(users) > 0 {
+	if len(users) > 0 && !v.Precedes("users", "all") { // the last of the two counts, as in Slurm
 		return o.userNames(users)
 	}
 	if v.Has("all") {

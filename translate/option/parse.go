@@ -163,7 +163,7 @@ func (p *Parsed) apply(f occurrence) error {
 // --profile=none.
 func requestsNothing(f occurrence) bool {
 	none := f.option.Name == "profile" && strings.EqualFold(f.value, "none")
-	return none || f.option.Arg == RequiredArg && f.value == ""
+	return none || f.option.Arg == RequiredArg && f.value == "" && f.option.Warning == ""
 }
 
 // notNumeric returns the error about an invalid number, whose exit code is 1 in

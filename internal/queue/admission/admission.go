@@ -31,6 +31,10 @@ type Checker interface {
 	// Feasible returns an error with Slurm's message ("Requested node configuration
 	// is not available") if the job can never run.
 	Feasible(*v1alpha1.BatchJob) error
+	// FeasibleSize checks only the required nodes and the numbers of nodes and CPUs, and
+	// FeasibleNames these, features and generic resources.
+	FeasibleSize(*v1alpha1.BatchJob) error
+	FeasibleNames(*v1alpha1.BatchJob) error
 }
 
 // Forecaster plans the start of a job without its submission. See planner.Planner.

@@ -26,8 +26,8 @@ import (
 // defaultArraySize is MaxArraySize's default.
 const defaultArraySize = 1001
 
-// check refuses a job that may not run or can never run. anyQOS: the caller may
-// choose any QOS.
+// check refuses a job that may not run or can never run. The order of the checks is that of
+// Slurm's controller. anyQOS: the caller may choose any QOS.
 func (a *Admission) check(
 	b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition, anyQOS bool,
 ) error {
@@ -35,8 +35,11 @@ func (a *Admission) check(
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
 		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
 		func() error { return a.checkWCKey(&b.Spec.Job, user, caller) },
+		func() error { return a.checkWith(Checker.FeasibleSize, b) },
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
 		func() error { return a.checkFields(&b.Spec.Job, caller) },
+		func() error { return a.checkLicenses(&b.Spec.Job) },
+		func() error { return a.checkWith(Checker.FeasibleNames, b) },
 		func() error { return a.checkReservation(&b.Spec.Job, user, parts) },
 		func() error { return a.checkReservationStart(b) },
 		func() error { return checkPayload(b) },
@@ -68,10 +71,15 @@ func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
 	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" && !asksForBatch {
 		return refuse(refusal.InvalidNodeCount)
 	}
+	return a.checkWith(Checker.Feasible, b)
+}
+
+// checkWith refuses a job that a check of the Checker refuses.
+func (a *Admission) checkWith(check func(Checker, *v1alpha1.BatchJob) error, b *v1alpha1.BatchJob) error {
 	if a.Checker == nil {
 		return nil
 	}
-	if err := a.Checker.Feasible(b); err != nil {
+	if err := check(a.Checker, b); err != nil {
 		return refuse(refusal.Text(err.Error()))
 	}
 	return nil
@@ -198,9 +206,8 @@ func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 	return nil
 }
 
-// checkReservation refuses licenses that do not exist, and a reservation that the
-// user may not use.
-func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
+// checkLicenses refuses licenses that do not exist.
+func (a *Admission) checkLicenses(j *job.Job) error {
 	total := a.Directory.Parameters().Licenses
 	requested := map[string]int64{} // a name may occur several times
 	for _, l := range j.Licenses {
@@ -208,6 +215,11 @@ func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v
 			return refuse(refusal.InvalidLicense)
 		}
 	}
+	return nil
+}
+
+// checkReservation refuses a reservation that the user may not use.
+func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
 	if j.Reservation == "" {
 		if slices.ContainsFunc(parts, func(p *v1alpha1.Partition) bool { return p.Spec.ReqResv }) {
 			return refuse(refusal.AccessDenied)

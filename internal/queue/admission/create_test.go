@@ -181,6 +181,10 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 	return nil
 }
 
+func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
+
+func (checker) FeasibleNames(*v1alpha1.BatchJob) error { return nil }
+
 func TestRefusals(t *testing.T) {
 	h := newLimitedHarness(t)
 	on := func(parts ...string) func(*v1alpha1.BatchJob) {

@@ -49,10 +49,23 @@ func twoLines(first string, second error) error { return errors.New(first + "\n"
 // Check returns why the job could never run, however empty the cluster: one of the
 // errors above, or nil. The job need not be admitted yet. It is not safe for
 // concurrent use of one snapshot.
-func Check(s *snapshot.Snapshot, b *v1alpha1.BatchJob) error {
+func Check(s *snapshot.Snapshot, b *v1alpha1.BatchJob) error { return CheckUpTo(Shape, s, b) }
+
+// Stage is how far a job is checked. Slurm checks other things between the stages.
+type Stage int
+
+// Each stage includes those before it.
+const (
+	Size  Stage = iota // the nodes that the job names exist, and as many nodes and CPUs as it requests
+	Names              // features and generic resources exist
+	Shape              // the job fits on the nodes
+)
+
+// CheckUpTo is Check up to a stage.
+func CheckUpTo(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob) error {
 	var first error
 	for i, name := range snapshot.PartitionNames(b) {
-		err := checkPartition(s, b, s.PartitionFor(b, name))
+		err := checkPartition(stage, s, b, s.PartitionFor(b, name))
 		if err == nil {
 			return nil
 		}
@@ -64,7 +77,7 @@ func Check(s *snapshot.Snapshot, b *v1alpha1.BatchJob) error {
 }
 
 // checkPartition checks the job in one of its partitions; p may be nil.
-func checkPartition(s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *snapshot.Partition) error {
+func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *snapshot.Partition) error {
 	if p == nil {
 		return ErrPartition
 	}
@@ -72,11 +85,16 @@ func checkPartition(s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *snapshot.Part
 	case "INACTIVE", "DRAIN":
 		return ErrPartitionDown
 	}
-	for _, check := range []func(*snapshot.Snapshot, *job.Job, *snapshot.Partition) error{
-		checkNames, checkCounts, checkLimits,
+	for of, checks := range [][]func(*snapshot.Snapshot, *job.Job, *snapshot.Partition) error{
+		Size: {checkRequired, checkCounts, checkExcluded}, Names: {checkMembership, checkNames}, Shape: {checkLimits},
 	} {
-		if err := check(s, &b.Spec.Job, p); err != nil {
-			return err
+		for _, check := range checks {
+			if Stage(of) > stage {
+				return nil
+			}
+			if err := check(s, &b.Spec.Job, p); err != nil {
+				return err
+			}
 		}
 	}
 	if b.Spec.Job.Hold != "" {
@@ -85,23 +103,37 @@ func checkPartition(s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *snapshot.Part
 	return checkShape(s, &b.Spec.Job, p)
 }
 
-// checkNames checks that the nodes, features and generic resources that the job
-// names exist.
-func checkNames(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
-	for _, n := range j.Placement.NodeList {
-		i, ok := s.NodeNumber(n)
-		if !ok {
-			return ErrNodeName
-		}
-		if !p.Nodes.Has(i) {
-			return ErrNotInPart
-		}
-	}
-	for _, n := range j.Placement.Exclude {
+// checkRequired checks that the nodes that the job requires exist.
+func checkRequired(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
+	return checkNodes(s, j.Placement.NodeList)
+}
+
+// checkExcluded checks that the nodes that the job excludes exist.
+func checkExcluded(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
+	return checkNodes(s, j.Placement.Exclude)
+}
+
+func checkNodes(s *snapshot.Snapshot, names []string) error {
+	for _, n := range names {
 		if _, ok := s.NodeNumber(n); !ok {
 			return ErrNodeName
 		}
 	}
+	return nil
+}
+
+// checkMembership checks that the required nodes are in the partition.
+func checkMembership(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
+	for _, n := range j.Placement.NodeList {
+		if i, ok := s.NodeNumber(n); ok && !p.Nodes.Has(i) {
+			return ErrNotInPart
+		}
+	}
+	return nil
+}
+
+// checkNames checks that the features and generic resources that the job names exist.
+func checkNames(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
 	if err := checkFeatures(s, j.Placement.Constraint, ErrFeature); err != nil {
 		return err
 	}

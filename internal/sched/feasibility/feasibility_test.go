@@ -90,6 +90,33 @@ func TestCheck(t *testing.T) {
 }
 
 // Preferred features must exist; a trailing operator is ignored, as in Slurm.
+// TestStages: Slurm finds nodes that do not exist first, then too many CPUs and nodes, then
+// features.
+func TestStages(t *testing.T) {
+	s := newSnapshot(snapshot.Input{})
+	for _, tt := range []struct {
+		job         job.Job
+		size, names error
+	}{
+		{job.Job{}, nil, nil},
+		{job.Job{Placement: job.Placement{Constraint: "nosuch"}}, nil, ErrFeature},
+		{job.Job{Shape: job.Shape{MinNodes: 5}, Placement: job.Placement{Constraint: "nosuch"}}, ErrNodeCount, ErrNodeCount},
+		{job.Job{Shape: job.Shape{MinNodes: 5}, Placement: job.Placement{Exclude: []string{"nosuch"}}},
+			ErrNodeCount, ErrNodeCount},
+		{job.Job{Shape: job.Shape{MinNodes: 5}, Placement: job.Placement{NodeList: []string{"nosuch"}}},
+			ErrNodeName, ErrNodeName},
+		{job.Job{Shape: job.Shape{CPUsPerTask: 5}}, nil, nil},
+	} {
+		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{Job: tt.job}}
+		if err := CheckUpTo(Size, s, b); !errors.Is(err, tt.size) {
+			t.Errorf("%+v: size: %v, want %v", tt.job, err, tt.size)
+		}
+		if err := CheckUpTo(Names, s, b); !errors.Is(err, tt.names) {
+			t.Errorf("%+v: names: %v, want %v", tt.job, err, tt.names)
+		}
+	}
+}
+
 func TestCheckFeatures(t *testing.T) {
 	s := newSnapshot(snapshot.Input{})
 	for prefer, want := range map[string]error{

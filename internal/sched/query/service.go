@@ -127,7 +127,19 @@ func (s *Service) SharesView() *status.ShareList {
 
 // Feasible returns why the job could never run, as one of package feasibility's errors,
 // or nil.
-func (s *Service) Feasible(b *v1alpha1.BatchJob) error {
+func (s *Service) Feasible(b *v1alpha1.BatchJob) error { return s.feasibleUpTo(feasibility.Shape, b) }
+
+// FeasibleSize is Feasible for the required nodes and the numbers of nodes and CPUs only.
+func (s *Service) FeasibleSize(b *v1alpha1.BatchJob) error {
+	return s.feasibleUpTo(feasibility.Size, b)
+}
+
+// FeasibleNames is FeasibleSize that also checks features and generic resources.
+func (s *Service) FeasibleNames(b *v1alpha1.BatchJob) error {
+	return s.feasibleUpTo(feasibility.Names, b)
+}
+
+func (s *Service) feasibleUpTo(stage feasibility.Stage, b *v1alpha1.BatchJob) error {
 	s.feasibility.Lock()
 	defer s.feasibility.Unlock()
 	if s.outdated.Swap(false) || s.nodesOnly == nil {
@@ -137,5 +149,5 @@ func (s *Service) Feasible(b *v1alpha1.BatchJob) error {
 			Parameters: s.cluster.Parameters(), Policy: snapshot.Policy{QOS: s.cluster.QOS.List()},
 		})
 	}
-	return feasibility.Check(s.nodesOnly, b)
+	return feasibility.CheckUpTo(stage, s.nodesOnly, b)
 }
