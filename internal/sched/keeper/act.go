@@ -124,6 +124,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a decide.Action)
 		}
 		return true, err
 	case decide.MarkRunning:
+		if changed, err := k.nameObjects(ctx, b); changed || err != nil {
+			return true, err
+		}
 		return true, k.markRunning(ctx, b)
 	case decide.Adopt:
 		return true, k.adopt(ctx, b)

@@ -22,6 +22,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -214,12 +215,24 @@ func (p Placements) Place(namespace string, jobID int64, attempt int32, index in
 	nodes := b.Status.Allocation.Nodes
 	if b.Spec.Workload != nil {
 		node, ok = taskNode(nodes, index)
-		return node, len(b.Spec.Workload.Pods), ok
+		return p.object(node), len(b.Spec.Workload.Pods), ok
 	}
 	if index < 0 || index >= len(nodes) {
 		return "", 0, false
 	}
-	return nodes[index].ObjectName(), len(nodes), true
+	return p.object(nodes[index].ObjectName()), len(nodes), true
+}
+
+// object returns the name of the object of a node, which may have come with another name than
+// its pool lists after the job had got it.
+func (p Placements) object(given string) string {
+	if _, ok := p.Cluster.Nodes.Get(given); ok {
+		return given
+	}
+	if n := pools.Object(given, p.Cluster.NodesNamed(given)...); n != nil {
+		return n.Name
+	}
+	return given
 }
 
 // taskNode returns the node of an array task.

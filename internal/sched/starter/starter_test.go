@@ -193,3 +193,26 @@ func TestShortenedLimit(t *testing.T) {
 		}
 	}
 }
+
+// A job got a node of a pool before that had an object, whose name the provider then chose.
+func TestPodsGoToTheObjectOfTheNode(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{})
+	b := placed(v1alpha1.StateConfiguring)
+	b.Namespace = "user-a"
+	b.Status.Attempt = 1
+	b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "d1", Node: "d1"}}}
+	fake.Feed(c, b)
+	place := func() string {
+		node, _, _ := Placements{c}.Place("user-a", 7, 1, 0)
+		return node
+	}
+	if got := place(); got != "d1" {
+		t.Errorf("before it comes: %s", got)
+	}
+	fake.Feed(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "ip-10-0-0-7", Annotations: map[string]string{wire.AnnotationNodeName: "d1"},
+	}})
+	if got := place(); got != "ip-10-0-0-7" {
+		t.Errorf("the pod goes to %s", got)
+	}
+}
