@@ -51,7 +51,7 @@ func (f *Form) jobHead(w *writer, j *status.Job) {
 	w.text("burst_buffer", "")
 	w.text("burst_buffer_state", "")
 	w.text("cluster", cmp.Or(j.Cluster, f.Cluster))
-	w.text("cluster_features", "")
+	w.text("cluster_features", j.ClusterFeature)
 	w.text("command", j.Command)
 	w.text("comment", j.Comment)
 	w.text("container", j.Container)

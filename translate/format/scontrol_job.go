@@ -144,6 +144,9 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)),
 		"MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
 	r.line(pair("Features", orNull(j.Features)), "DelayBoot="+delayBoot(j.DelayBoot))
+	if j.ClusterFeature != "" {
+		r.line(pair("ClusterFeatures", j.ClusterFeature))
+	}
 	if j.Prefer != "" {
 		r.line(pair("Prefer", j.Prefer))
 	}

@@ -223,6 +223,8 @@ func nameTexts() []jobColumn {
 		textColumn(0, "PackJobIDSet", "HET_JOB_ID_SET", "hetJobSet", "N/A",
 			func(j *status.Job) string { return j.HetJobSet }),
 		textColumn(0, "Network", "NETWORK", "network", "(null)", func(j *status.Job) string { return j.Network }),
+		textColumn(0, "ClusterFeature", "CLUSTER_FEATURES", "clusterFeature", "(null)",
+			func(j *status.Job) string { return j.ClusterFeature }),
 		textColumn(0, "Prefer", "PREFER", "prefer", "(null)", func(j *status.Job) string { return j.Prefer }),
 		textColumn(0, "Profile", "PROFILE", "profile", "NotSet", func(j *status.Job) string { return j.Profile }),
 		textColumn(0, "Shared", "OVER_SUBSCRIBE", "overSubscribe", "OK",
@@ -353,7 +355,6 @@ func absentColumns() []jobColumn {
 	list := []struct{ name, header, value string }{
 		{"AssocID", "ASSOC_ID", "0"}, {"BoardsPerNode", "BOARDS_PER_NODE", "0"},
 		{"BurstBuffer", "BURST_BUFFER", "(null)"}, {"BurstBufferState", "BURST_BUFFER_STATE", "(null)"},
-		{"ClusterFeature", "CLUSTER_FEATURES", "(null)"},
 		{"NTPerBoard", "NTASKS_PER_BOARD", "0"},
 		{"Reboot", "REBOOT", "0"},
 		{"SiblingsActive", "ACTIVE_SIBLINGS", "NA"}, {"SiblingsActiveRaw", "ACTIVE_SIBLINGS_RAW", "NA"},

@@ -105,6 +105,7 @@ var Fields = []Field{
 	{Name: "spreadJob", Omit: true, Flag: func(j *Job) *bool { return &j.SpreadJob }},
 	{Name: "delayBoot", Omit: true, Large: func(j *Job) *int64 { return &j.DelayBoot }},
 	{Name: "prefer", Omit: true, Text: func(j *Job) *string { return &j.Prefer }},
+	{Name: "clusterFeature", Omit: true, Text: func(j *Job) *string { return &j.ClusterFeature }},
 	{Name: "network", Omit: true, Text: func(j *Job) *string { return &j.Network }},
 	{Name: "switches", Omit: true, Small: func(j *Job) *int32 { return &j.Switches }},
 	{Name: "switchesWait", Omit: true, Small: func(j *Job) *int32 { return &j.SwitchesWait }},

@@ -117,6 +117,7 @@ type Job struct {
 	SpreadJob      bool   `json:"spreadJob,omitempty"`
 	DelayBoot      int64  `json:"delayBoot,omitempty"` // seconds
 	Prefer         string `json:"prefer,omitempty"`
+	ClusterFeature string `json:"clusterFeature,omitempty"` // --cluster-constraint
 	Network        string `json:"network,omitempty"`
 	Switches       int32  `json:"switches,omitempty"`
 	SwitchesWait   int32  `json:"switchesWait,omitempty"` // seconds

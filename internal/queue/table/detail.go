@@ -19,6 +19,7 @@ func setDetails(j *status.Job, b *v1alpha1.BatchJob) {
 	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
 	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, joinedFeatures(s.Placement.Prefer)
 	j.Network, j.Profile = s.Options["network"], s.Options["profile"]
+	j.ClusterFeature = s.Options["cluster-constraint"]
 	j.Switches, j.SwitchesWait = s.Placement.Switches, s.Placement.SwitchWait()
 	j.Container = s.Options["container"]
 	if len(s.Mail.Types) > 0 {

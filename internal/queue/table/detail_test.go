@@ -142,9 +142,10 @@ func TestFlagsAndListsOfASlurm(t *testing.T) {
 	j = detailed(t, func(j *job.Job) {
 		j.Placement.NodeList, j.Placement.Exclude = []string{"n3", "n1"}, []string{"n4", "n2"}
 		j.Options["nodelist"], j.Options["exclude"] = "n3,n1", "n4,n2"
+		j.Options["cluster-constraint"] = "fast"
 	})
-	if j.ReqNodes != "n3,n1" || j.ExcNodes != "n4,n2" {
-		t.Errorf("%s, %s", j.ReqNodes, j.ExcNodes)
+	if j.ReqNodes != "n3,n1" || j.ExcNodes != "n4,n2" || j.ClusterFeature != "fast" {
+		t.Errorf("%s, %s, %s", j.ReqNodes, j.ExcNodes, j.ClusterFeature)
 	}
 }
 
