@@ -67,6 +67,9 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	c.nodes(gauge)
 	c.pools(gauge)
 	c.directory(gauge)
+	for _, p := range c.planner.PartitionsView() {
+		c.seen.expect(p.Name)
+	}
 	c.seen.collect(to)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Backlog()))

@@ -87,6 +87,13 @@ func (o *observer) changed(old, now *v1alpha1.BatchJob) {
 	}
 }
 
+// expect makes the histograms of a partition exist before its first job starts, so that rates over
+// them count that job too.
+func (o *observer) expect(partition string) {
+	o.waited.WithLabelValues(partition)
+	o.started.WithLabelValues(partition)
+}
+
 // runs reports whether the job has started and not ended.
 func runs(b *v1alpha1.BatchJob) bool {
 	return b.Status.State == v1alpha1.StateRunning || b.Status.State == v1alpha1.StateSuspended
