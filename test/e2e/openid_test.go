@@ -164,6 +164,8 @@ func TestOpenIDTokens(t *testing.T) {
 	}
 	for name, c := range map[string]object{
 		"expired":            {"exp": time.Now().Add(-time.Hour).Unix()},
+		"expired just now":   {"exp": time.Now().Add(-time.Second).Unix()},
+		"of an hour ahead":   {"nbf": time.Now().Add(time.Hour).Unix(), "exp": time.Now().Add(2 * time.Hour).Unix()},
 		"for others":         {"aud": "another service"},
 		"of another issuer":  {"iss": "https://example.org"},
 		"of a stranger":      {"sub": "mallory", "groups": []string{}},
@@ -176,6 +178,10 @@ func TestOpenIDTokens(t *testing.T) {
 		if code == http.StatusOK {
 			t.Errorf("a token %s is accepted: %s", name, text)
 		}
+	}
+	skewed := object{"iat": time.Now().Add(time.Minute).Unix(), "nbf": time.Now().Add(time.Minute).Unix()}
+	if code, text := as(p.token(p.key, skewed), http.MethodGet, jobs, ""); code != http.StatusOK {
+		t.Errorf("the clock of the provider is a minute ahead: %d %s", code, text)
 	}
 	if code, _ := as(p.token(newKey(t), nil), http.MethodGet, jobs, ""); code != http.StatusUnauthorized {
 		t.Errorf("a token that somebody else signed: %d", code)
