@@ -20,10 +20,8 @@ func (o *Options) refuseSibling(ctx context.Context, queue Queue) error {
 		return err
 	}
 	for i := range list.Items {
-		if !o.quiet {
-			id := format.JobID(&list.Items[i])
-			o.println("error: Kill job error on job id " + id + ": Not a valid federated job")
-		}
+		id := format.JobID(&list.Items[i]) // with --quiet, too
+		o.println("error: Kill job error on job id " + id + ": Not a valid federated job")
 	}
 	if len(list.Items) == 0 {
 		return nil

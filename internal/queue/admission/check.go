@@ -35,6 +35,7 @@ func (a *Admission) check(
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
 		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
 		func() error { return a.checkWCKey(&b.Spec.Job, user, caller) },
+		func() error { return a.checkArray(&b.Spec.Job) },
 		func() error { return a.checkWith(Checker.FeasibleSize, b) },
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
 		func() error { return a.checkFields(&b.Spec.Job, caller) },
@@ -193,15 +194,21 @@ func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 			return refuse(refusal.NotSupported) // as Slurm does without permit_job_expansion
 		}
 	}
-	if j.Array != nil {
-		most := a.Directory.Parameters().MaxArraySize
-		if most == 0 {
-			most = defaultArraySize
-		}
-		tasks := array.Parse(j.Array.Spec)
-		if n := len(tasks); n == 0 || tasks[n-1] >= most || value.ArraySpec(tasks, j.Array.Max) != j.Array.Spec {
-			return refuse(refusal.InvalidArray)
-		}
+	return nil
+}
+
+// checkArray refuses an array with too many tasks, or none.
+func (a *Admission) checkArray(j *job.Job) error {
+	if j.Array == nil {
+		return nil
+	}
+	most := a.Directory.Parameters().MaxArraySize
+	if most == 0 {
+		most = defaultArraySize
+	}
+	tasks := array.Parse(j.Array.Spec)
+	if n := len(tasks); n == 0 || tasks[n-1] >= most || value.ArraySpec(tasks, j.Array.Max) != j.Array.Spec {
+		return refuse(refusal.InvalidArray)
 	}
 	return nil
 }

@@ -203,6 +203,12 @@ func TestRefusals(t *testing.T) {
 		"more licenses in all than there are": {with(func(j *job.Job) {
 			j.Licenses = []job.License{{Name: "matlab", Count: 3}, {Name: "matlab", Count: 3}}
 		}), string(refusal.InvalidLicense)},
+		"an array before nodes before licenses": {with(func(j *job.Job) {
+			j.Array, j.Placement.NodeList = &job.Array{Spec: "0-999999"}, []string{"n9"}
+		}), string(refusal.InvalidArray)},
+		"nodes before licenses": {with(func(j *job.Job) {
+			j.Placement.NodeList, j.Licenses = []string{"n9"}, []job.License{{Name: "nosuch", Count: 1}}
+		}), "Invalid node name specified"},
 		"unknown partition":        {on("nope"), string(refusal.InvalidPartition)},
 		"one unknown of two":       {on("debug", "nope"), string(refusal.InvalidPartition)},
 		"inactive":                 {on("off"), string(refusal.PartitionUnavailable)},
