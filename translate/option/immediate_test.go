@@ -23,6 +23,19 @@ func TestStartWithin(t *testing.T) {
 	}
 }
 
+// TestRelativeWithoutAJob: srun refuses --relative beside a list of nodes for new jobs, too.
+func TestRelativeWithoutAJob(t *testing.T) {
+	for _, list := range []string{"-wn1", "-xn1"} {
+		p, err := option.Parse(option.Srun, []string{"-r0", list, "true"}, nil)
+		if err == nil {
+			err = p.Verify()
+		}
+		if err == nil || err.Error() != "-r,--relative not allowed with -w,--nodelist or -x,--exclude." {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}
+
 // TestNice: an empty value is as none, 100.
 func TestNice(t *testing.T) {
 	for arg, want := range map[string]int32{"--nice=": 100, "--nice": 100, "--nice=0": 0, "--nice=7": 7} {

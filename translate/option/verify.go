@@ -18,8 +18,8 @@ import (
 func (p *Parsed) Verify() error {
 	p.sortWarnings()
 	for _, check := range []func(*Parsed) error{
-		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, dropHint, checkHint,
-		setImplicitTasks, checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes, checkTasksPerGPU,
+		checkVerbosity, checkSpecialization, checkCPUBind, checkGPUTaskRatio, resolveMemory, checkRelative, dropHint,
+		checkHint, setImplicitTasks, checkArbitrary, limitNodesToTasks, adaptToNodeList, checkPlanes, checkTasksPerGPU,
 		checkLeastGPUs, checkPerGPU, checkGRES, checkGPUCounts, checkGRESTypes, setTasksOrGPUs, checkSharing,
 	} {
 		if err := check(p); err != nil {
