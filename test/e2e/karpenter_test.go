@@ -258,9 +258,7 @@ func (k *karpenterCluster) follow(pods func([]corev1.Pod)) {
 				return
 			case <-tick.C:
 			}
-			for _, n := range k.nodes() {
-				k.reportReady(&n)
-			}
+			k.reportAll(k.nodes())
 			var list corev1.PodList
 			k.get("/api/v1/pods", &list)
 			pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, "kwok-") }))
@@ -283,11 +281,26 @@ func podPath(p *corev1.Pod) string { return "/api/v1/namespaces/" + p.Namespace 
 // heartbeat is how often a node is reported ready.
 const heartbeat = 15 * time.Second
 
-func (k *karpenterCluster) reportReady(n *corev1.Node) {
-	if time.Since(k.reported[n.Name]) < heartbeat {
-		return
+// reportAll reports the nodes ready whose report is due, several at a time.
+func (k *karpenterCluster) reportAll(nodes []corev1.Node) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i := range nodes {
+		n := &nodes[i]
+		if time.Since(k.reported[n.Name]) < heartbeat {
+			continue
+		}
+		k.reported[n.Name] = time.Now()
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			k.reportReady(n)
+		})
 	}
-	k.reported[n.Name] = time.Now()
+	wg.Wait()
+}
+
+func (k *karpenterCluster) reportReady(n *corev1.Node) {
 	now := metav1.Now()
 	ready := object{
 		"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now,

@@ -15,6 +15,10 @@ import (
 // is requeued. It usually still counts a pod that has just ended.
 const unschedulableTimeout = 10 * time.Second
 
+// maxBackoff is how long kube-scheduler may pause after it has rejected a pod several times, as
+// it does with pods of workloads while their nodes boot (PodMaxBackoffSeconds).
+const maxBackoff = 10 * time.Second
+
 // ThrottlePause is the interval in which a job that waits for its turn checks whether it may
 // continue, in case it is not queued before.
 const ThrottlePause = 5 * time.Second

@@ -118,6 +118,10 @@ func (f *Facts) workloadConfiguring() Action {
 	}
 	placed := latest(f.Job.Status.StartTime.Time, ready)
 	due := placed.Add(f.Rules.StartTimeout)
+	patience := unschedulableTimeout
+	if ready.After(f.Job.Status.StartTime.Time) {
+		patience += maxBackoff
+	}
 	for _, p := range f.Pods {
 		c := unschedulable(p)
 		if c == nil {
@@ -127,10 +131,10 @@ func (f *Facts) workloadConfiguring() Action {
 		if since.Before(placed) { // probably of an earlier placement
 			since = placed
 		}
-		if !f.Now.Before(since.Add(unschedulableTimeout)) {
+		if !f.Now.Before(since.Add(patience)) {
 			return returnToQueue("pod " + p.Name + ": " + c.Message)
 		}
-		due = earliest(due, since.Add(unschedulableTimeout))
+		due = earliest(due, since.Add(patience))
 	}
 	if !f.Now.Before(due) {
 		return returnToQueue("not every pod was bound within " + f.Rules.StartTimeout.String())

@@ -154,3 +154,18 @@ func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 		}
 	}
 }
+
+// kube-scheduler rejects the pods of a workload while their nodes boot, and may pause before it
+// tries again when they have come.
+func TestPodsOnNodesThatHaveJustBooted(t *testing.T) {
+	f := Facts{Job: aJob("CONFIGURING", representing("group ml/g")), Rules: rules,
+		Pods: pods(pod(0), pod(1, unschedulableSince(t0))),
+		Lost: func(string) bool { return false },
+		Boot: func(string) Boot { return Boot{Ready: t0.Add(5 * time.Second)} }}
+	for after, want := range map[time.Duration]Kind{24 * time.Second: Wait, 25 * time.Second: End} {
+		f.Now = t0.Add(after)
+		if a := Next(f); a.Kind != want {
+			t.Errorf("after %v: %+v", after, a)
+		}
+	}
+}
