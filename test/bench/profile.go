@@ -163,20 +163,43 @@ func (b *profileBench) writes(method string) func(context.Context) (time.Duratio
 
 // submit submits jobs that do not start.
 func (b *profileBench) submit(ctx context.Context) (time.Duration, error) {
-	return b.sbatch(ctx, profiledSubmissions, "-J", "submitted", "--wrap", "true")
+	return b.sbatch(ctx, profiledSubmissions, "--hold", "-J", "submitted", "--wrap", "true")
 }
 
 // waitingForGate submits the jobs that startJobs starts. Each ends when the gate is opened.
 func (b *profileBench) waitingForGate(ctx context.Context) error {
-	_, err := b.sbatch(ctx, profiledJobs, "-J", "gated", "-n1", "--mem=10", "--wrap", ": <"+b.gate)
+	return b.whileDown(ctx, profiledJobs, "-J", "gated", "-n1", "--mem=10", "--wrap", ": <"+b.gate)
+}
+
+// whileDown submits jobs that start when the partition is up.
+func (b *profileBench) whileDown(ctx context.Context, jobs int, args ...string) error {
+	if err := b.setPartition(ctx, "DOWN"); err != nil {
+		return err
+	}
+	_, err := b.sbatch(ctx, jobs, args...)
 	return err
 }
 
-// sbatch submits held jobs and returns the processor time of the commands.
+// setPartition sets the state of the default partition.
+func (s *system) setPartition(ctx context.Context, state string) error {
+	names, err := s.output(ctx, "sinfo", "-h", "-o", "%P")
+	if err != nil {
+		return err
+	}
+	for name := range strings.Lines(names) {
+		if name, isDefault := strings.CutSuffix(strings.TrimSpace(name), "*"); isDefault {
+			_, err := s.output(ctx, "scontrol", "update", "PartitionName="+name, "State="+state)
+			return err
+		}
+	}
+	return errors.New("there is no default partition")
+}
+
+// sbatch submits jobs and returns the processor time of the commands.
 func (b *profileBench) sbatch(ctx context.Context, jobs int, args ...string) (time.Duration, error) {
 	var used atomic.Int64
 	err := eightAtATime(jobs, func(int) error {
-		cmd := b.command(ctx, "sbatch", append([]string{"--hold", "-o", "/dev/null"}, args...)...)
+		cmd := b.command(ctx, "sbatch", append([]string{"-o", "/dev/null"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("sbatch: %w: %s", err, out)
@@ -188,7 +211,7 @@ func (b *profileBench) sbatch(ctx context.Context, jobs int, args ...string) (ti
 }
 
 func (b *profileBench) startJobs(ctx context.Context) (time.Duration, error) {
-	if _, err := b.output(ctx, "scontrol", "release", "jobname=gated"); err != nil {
+	if err := b.setPartition(ctx, "UP"); err != nil {
 		return 0, err
 	}
 	return 0, until(ctx, 5*time.Minute, time.Second, func() (bool, error) {
@@ -214,12 +237,11 @@ func (b *profileBench) endJobs(ctx context.Context) (time.Duration, error) {
 
 // shortJobsWait submits the jobs that runShortJobs runs, many more than there are CPUs.
 func (b *profileBench) shortJobsWait(ctx context.Context) error {
-	_, err := b.sbatch(ctx, shortJobs, "-J", "short", "-n1", "--mem=10", "-c", "16", "--wrap", "true")
-	return err
+	return b.whileDown(ctx, shortJobs, "-J", "short", "-n1", "--mem=10", "-c", "16", "--wrap", "true")
 }
 
 func (b *profileBench) runShortJobs(ctx context.Context) (time.Duration, error) {
-	if _, err := b.output(ctx, "scontrol", "release", "jobname=short"); err != nil {
+	if err := b.setPartition(ctx, "UP"); err != nil {
 		return 0, err
 	}
 	return 0, until(ctx, 5*time.Minute, time.Second, func() (bool, error) {
