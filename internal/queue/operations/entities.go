@@ -25,10 +25,16 @@ func (s *Service) executeOnEntity(
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	out := make([]status.OperationStatus, 0, len(names))
+	out, done := make([]status.OperationStatus, 0, len(names)), make([]string, 0, len(names))
 	for _, name := range names {
 		name, err := act(ctx, name)
 		out = append(out, outcome(name, err))
+		if err == nil {
+			done = append(done, name)
+		}
+	}
+	if op.Entity == status.EntityNode {
+		s.awaitNodesShown(ctx, done, lowerKeys(op.Set)["state"])
 	}
 	return out
 }

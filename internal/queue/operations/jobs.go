@@ -253,8 +253,8 @@ func (s *Service) awaitStates(ctx context.Context, targets []target, suspended b
 	}
 }
 
-// cancelTimeout bounds how long a cancellation waits until pending jobs are shown as cancelled.
-const cancelTimeout = 500 * time.Millisecond
+// shownTimeout bounds how long a request waits until what it has written is shown.
+const shownTimeout = 500 * time.Millisecond
 
 // awaitShownCancelled returns when the pending jobs that were cancelled are shown as cancelled, as
 // in Slurm, or after a moment: the keeper may be busy, or another replica.
@@ -262,7 +262,7 @@ func (s *Service) awaitShownCancelled(ctx context.Context, targets []target, op 
 	if s.StateTimeout == 0 || op.Verb == status.OpSignal && op.Signal != sigkill {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, cancelTimeout))
+	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, shownTimeout))
 	defer cancel()
 	for i := range targets {
 		t := &targets[i]

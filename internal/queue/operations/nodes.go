@@ -141,11 +141,7 @@ func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
 	if len(p.spec) > 0 {
 		patch["spec"] = p.spec
 	}
-	object := p.row.Object
-	if object == "" {
-		object = p.row.Name
-	}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: object}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(p.row.Object, p.row.Name)}}
 	if err := s.patch(ctx, n, patch); err != nil {
 		return err
 	}
@@ -194,7 +190,7 @@ func setNodeState(s *Service, p *nodePatch, v string) error {
 		}
 		p.spec["unschedulable"] = true
 	case stateResume, "IDLE", "UNDRAIN":
-		if state == stateResume && p.row.State != stateDown && !slices.Contains(p.row.Flags, flagDrain) {
+		if state == stateResume && !isOut(p.row) && !s.isCordoned(p.row) {
 			return refusal.InvalidNodeState
 		}
 		p.annotations[wire.AnnotationState] = nil
@@ -213,6 +209,39 @@ func setNodeState(s *Service, p *nodePatch, v string) error {
 		return refusal.InvalidNodeState
 	}
 	return nil
+}
+
+// isOut reports whether the row is that of a node that is down or drained.
+func isOut(row *status.Node) bool {
+	return row.State == stateDown || slices.Contains(row.Flags, flagDrain)
+}
+
+// isCordoned reports whether the row's object is that of a node that is down or drained: rows are
+// those of the newest plan, and may be older than the object.
+func (s *Service) isCordoned(row *status.Node) bool {
+	n, ok := s.Cluster.Nodes.Get(cmp.Or(row.Object, row.Name))
+	return ok && (n.Spec.Unschedulable || n.Annotations[wire.AnnotationState] != "")
+}
+
+// awaitNodesShown returns when the rows of the nodes show the state that they were given, so that
+// the next command sees it, or after a moment: the planner may be busy.
+func (s *Service) awaitNodesShown(ctx context.Context, names []string, state string) {
+	var shown func(*status.Node) bool
+	switch strings.ToUpper(state) {
+	case stateDown, flagDrain, "FAIL":
+		shown = isOut
+	case stateResume, "IDLE", "UNDRAIN":
+		shown = func(row *status.Node) bool { return !isOut(row) }
+	}
+	if shown == nil || len(names) == 0 || s.StateTimeout == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, shownTimeout))
+	defer cancel()
+	poll(ctx, func() bool {
+		rows := s.Nodes()
+		return !slices.ContainsFunc(rows, func(n status.Node) bool { return slices.Contains(names, n.Name) && !shown(&n) })
+	})
 }
 
 func setNodeComment(_ *Service, p *nodePatch, v string) error {

@@ -86,3 +86,26 @@ func TestNodesOfAPoolArePowered(t *testing.T) {
 		}
 	}
 }
+
+// A node that was drained a moment ago can be resumed, although the newest plan does not show it
+// as drained yet; one that is in no such state cannot.
+func TestNodeIsResumedAtOnce(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	c := clusterOf(fake.Cluster(interceptor.Funcs{}, n))
+	c.nodes = []status.Node{{Name: "n1", State: "IDLE"}} // all the time
+	update := func(set map[string]string) string {
+		t.Helper()
+		return c.operation(t, "opal", status.Operation{
+			Verb: status.OpUpdate, Entity: status.EntityNode, Targets: []string{"n1"}, Set: set,
+		}).Error
+	}
+	if got := update(map[string]string{"State": "RESUME"}); got != "Invalid node state specified" {
+		t.Errorf("resuming a node that is idle: %q", got)
+	}
+	if got := update(map[string]string{"State": "DRAIN", "Reason": "fan"}); got != "" {
+		t.Fatal(got)
+	}
+	if got := update(map[string]string{"State": "RESUME"}); got != "" {
+		t.Errorf("resuming the node: %q", got)
+	}
+}
