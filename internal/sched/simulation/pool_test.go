@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/power"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
@@ -191,6 +192,11 @@ func (s site) Suspend(_ context.Context, _ *v1alpha1.NodePool, nodes []string) e
 
 // Failed implements power.Provider.
 func (site) Failed(context.Context, *v1alpha1.NodePool, []string) error { return nil }
+
+// Progress implements power.Provider.
+func (site) Progress(context.Context, *v1alpha1.NodePool, []string) (map[string]power.Progress, error) {
+	return nil, nil
+}
 
 // resumeNodes makes nodes that failed ones that may be requested, as operators do.
 func (s *simulation) resumeNodes() {
