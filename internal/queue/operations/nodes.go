@@ -239,8 +239,9 @@ func (s *Service) awaitNodesShown(ctx context.Context, names []string, state str
 	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, shownTimeout))
 	defer cancel()
 	poll(ctx, func() bool {
-		rows := s.Nodes()
-		return !slices.ContainsFunc(rows, func(n status.Node) bool { return slices.Contains(names, n.Name) && !shown(&n) })
+		return !slices.ContainsFunc(s.Nodes(), func(n status.Node) bool {
+			return slices.Contains(names, n.Name) && !shown(&n)
+		})
 	})
 }
 
