@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func (s *server) NodesView() []status.Node {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.nodes
+	return slices.Clone(s.nodes)
 }
 
 func (s *server) TopologyView() *status.Topology { return &status.Topology{Type: "tree"} }

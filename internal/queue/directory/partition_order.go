@@ -20,13 +20,15 @@ func (d *Directory) SortPartitions(rows []status.Partition) {
 	)
 }
 
-// SortNodePartitions sorts the partitions of each node as SortPartitions does.
+// SortNodePartitions sorts the partitions of each node as SortPartitions does. It replaces the lists
+// that are in another order, and does not change them: other rows may have the same list.
 func (d *Directory) SortNodePartitions(rows []status.Node) {
 	position := d.partitionOrder()
+	byPosition := func(a, b string) int { return cmp.Compare(position[a], position[b]) }
 	for i := range rows {
-		names := slices.Clone(rows[i].Partitions) // other readers may have the old list
-		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(position[a], position[b]) })
-		rows[i].Partitions = names
+		if !slices.IsSortedFunc(rows[i].Partitions, byPosition) {
+			rows[i].Partitions = slices.SortedStableFunc(slices.Values(rows[i].Partitions), byPosition)
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a decide.Action)
 		k.awaitStart(b)
 		return false, nil
 	case decide.End:
+		if newer, err := k.readWorkload(ctx, b, a.Outcome); newer || err != nil {
+			return true, err
+		}
 		return true, k.end(ctx, b, a.Outcome)
 	case decide.UpdateLimit:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
@@ -198,6 +201,32 @@ func (k *Keeper) readPods(ctx context.Context, b *v1alpha1.BatchJob) error {
 	}
 	k.noteProgress(b, func(m *decide.Progress) { m.PodsRead, m.PodsReadAt = true, k.Now() })
 	return nil
+}
+
+// readWorkload reads the pods of a placed workload that are not bound, as far as is known, before
+// the job returns to the queue: its pods would be deleted, and nobody creates some of them again.
+// newer reports that one is bound, which the store knows now.
+func (k *Keeper) readWorkload(ctx context.Context, b *v1alpha1.BatchJob, o decide.Outcome) (newer bool, err error) {
+	if b.Spec.Workload == nil || b.Status.State != v1alpha1.StateConfiguring || o.Final != v1alpha1.StatePending {
+		return false, nil
+	}
+	for _, known := range k.pods(b) {
+		if known.Spec.NodeName != "" {
+			continue
+		}
+		p := &corev1.Pod{}
+		err := k.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(known), p)
+		if apierrors.IsNotFound(err) || err == nil && p.Spec.NodeName == "" {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading the pods of job %d: %w", b.Spec.JobID, err)
+		}
+		p.ManagedFields = nil
+		k.Cluster.Pods.ApplyRead(p)
+		newer = true
+	}
+	return newer, nil
 }
 
 // deletePods deletes the pods, in the order of their names, unless they are being deleted
