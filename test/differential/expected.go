@@ -16,6 +16,8 @@ var intended = []struct {
 	{"Options without effect", regexp.MustCompile(
 		`has (no|V) effect|is not possible here|is ignored: only an operator`), nil},
 	{"Options without effect", nil, regexp.MustCompile(`(\\n|")#(PBS|BSUB)`)},
+	{"Options without effect", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES|Socks/Node|ReqB:S:C:T)=|extra`),
+		regexp.MustCompile(`--extra[ =]`)},
 	{"Help and verbose output", regexp.MustCompile(
 		`err:  ≠ sbatch: (convert it: |warning: line N: .* ignored)`), nil},
 	{"Planned starts", regexp.MustCompile(`when it starts cannot be foreseen|cannot be predicted \(DeadLine\)`), nil},
