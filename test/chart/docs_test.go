@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,13 +9,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiserver "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// TestDocumentedValues: the chart accepts the values in the pages for administrators, and objects in
-// them are Berth's.
+// TestDocumentedValues: the chart accepts the values in the pages for administrators, and
+// objects in them have the fields of their types.
 func TestDocumentedValues(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/admin/*.md")
 	if err != nil {
@@ -53,7 +55,8 @@ func TestDocumentedValues(t *testing.T) {
 	}
 }
 
-// checkObject fails the test if the text is not an object of Berth's, or has unknown fields.
+// checkObject fails the test if the text is not an object of Berth's or a configuration of the API
+// server, or has unknown fields.
 func checkObject(t *testing.T, page, text string) {
 	t.Helper()
 	var kind metav1.TypeMeta
@@ -62,7 +65,7 @@ func checkObject(t *testing.T, page, text string) {
 		return
 	}
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), apiserver.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	object, err := scheme.New(kind.GroupVersionKind())
