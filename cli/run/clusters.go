@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -102,7 +103,7 @@ func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.Cluste
 	}
 	switch {
 	case err != nil:
-		return true, err
+		return true, c.afterNothing(p, err)
 	case len(sites) == 0: // of sacct
 		return false, nil
 	case onEach[name] && len(sites) > 1 && r.Iterates:
@@ -122,6 +123,19 @@ func (c *command) onNamed(ctx context.Context, p *stdio.Process, r option.Cluste
 		return true, c.create(p.WithEnv(sites[0].variables)).Run(ctx, args)
 	}
 	return true, c.onEach(ctx, p, sites)
+}
+
+// afterNothing returns the error of a command that has sent nothing. Slurm's srun --test-only prints
+// errno then.
+func (c *command) afterNothing(p *stdio.Process, err error) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	if !ok || c.name != "srun" {
+		return err
+	}
+	if o, err := option.Parse(option.Srun, c.args, p.Environ()); err == nil && o.Client.TestOnly {
+		e.After = "allocation failure: No error\n"
+	}
+	return e
 }
 
 // onFederation runs a command that lists something on each member of the federation. ok is false if

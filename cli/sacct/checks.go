@@ -99,13 +99,12 @@ func checkReasons(text string) error {
 	return nil
 }
 
-// checkWholeHet parses yes, no, or an abbreviation of them.
+// checkWholeHet parses yes or no, or the first letter of them.
 func (o *Options) checkWholeHet(text string) error {
-	lower := strings.ToLower(text)
-	switch {
-	case lower != "" && strings.HasPrefix("yes", lower):
+	switch strings.ToLower(text) {
+	case "yes", "y":
 		o.ownComponents = false
-	case lower != "" && strings.HasPrefix("no", lower):
+	case "no", "n":
 		o.ownComponents = true
 	default:
 		return slurmerr.Newf(slurmerr.Refused, "Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].",

@@ -46,6 +46,7 @@ func (o *Options) layout(v *option.Values) error {
 		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 		if v.Has("delimiter") {
 			o.style.Delimiter = v.Get("delimiter")
+			o.style.Undelimited = o.style.Delimiter == ""
 		}
 	}
 	chosen := v.Last("format") != "" // not by the environment

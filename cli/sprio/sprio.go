@@ -120,10 +120,13 @@ func checkIDs(text string) error {
 func (o *Options) completeLayout(v *option.Values) error {
 	long, norm := v.Has("long"), v.Has("norm")
 	o.norm = norm
-	if v.Has("format") && long {
+	if v.Last("format") != "" && long { // not by the environment
 		return option.FormatAndLong()
 	}
-	o.text, o.formatted, o.job = v.Get("format"), v.Has("format"), format.PriorityJob
+	o.job = format.PriorityJob
+	if o.formatted = v.Has("format") && !long; o.formatted {
+		o.text = v.Get("format")
+	}
 	if v.Has("sibling") && !v.Has("local") && !long && len(o.clusters) == 0 {
 		o.job += format.PriorityCluster
 	}

@@ -18,11 +18,14 @@ type Field struct {
 // FieldStyle is the style of lines of fields.
 type FieldStyle struct {
 	// Delimiter separates the values of parsable lines (-p, -P), which have no
-	// padding; empty: columns.
-	Delimiter string
-	Ending    bool // the last value has a delimiter too (-p)
-	NoHeader  bool
+	// padding; empty: columns, unless Undelimited.
+	Delimiter   string
+	Undelimited bool // parsable lines with nothing between the values (-P --delimiter=)
+	Ending      bool // the last value has a delimiter too (-p)
+	NoHeader    bool
 }
+
+func (s *FieldStyle) columns() bool { return s.Delimiter == "" && !s.Undelimited }
 
 // AppendFieldHeader appends the header and its line of dashes to b.
 func AppendFieldHeader(b []byte, fields []Field, s FieldStyle) []byte {
@@ -32,12 +35,12 @@ func AppendFieldHeader(b []byte, fields []Field, s FieldStyle) []byte {
 	names := make([]string, len(fields))
 	for i := range fields {
 		names[i] = fields[i].Name
-		if s.Delimiter == "" && len(names[i]) > fields[i].Width {
+		if s.columns() && len(names[i]) > fields[i].Width {
 			names[i] = names[i][:fields[i].Width]
 		}
 	}
 	b = AppendFields(b, fields, names, s)
-	if s.Delimiter != "" {
+	if !s.columns() {
 		return b
 	}
 	for i := range fields {
@@ -55,7 +58,7 @@ func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byt
 		b = append(b, values[i]...)
 		b = printable.EscapeFrom(b, start)
 		switch {
-		case s.Delimiter == "":
+		case s.columns():
 			b = fitField(b, start, &fields[i])
 			b = append(b, ' ')
 		case i < len(fields)-1 || s.Ending:
