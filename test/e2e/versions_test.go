@@ -74,6 +74,7 @@ func useVersion(t *testing.T, file string) {
 		"sacctmgr -nP show qos fast":                         "fast|50|",
 		"sacctmgr -nP show user anna format=user,adminlevel": "anna|Operator",
 		"sacctmgr -nP show account physics":                  "physics|the physics department|science",
+		"scontrol show reservation course":                   "Licenses=matlab:2",
 	} {
 		words := strings.Fields(line)
 		if _, out, errs := d.run(words[0], words[1:]...); !strings.Contains(out, want) {
