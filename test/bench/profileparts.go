@@ -17,9 +17,10 @@ import (
 	"time"
 )
 
-// parts are the parts of the cluster's process. A sample of its profile belongs to the part
-// with the first name that the sample's innermost frames contain; runtime frames count for
-// their caller, except for garbage collection, which has a part of its own.
+// parts names the parts of the cluster's process, and what the functions of each have in their
+// names. A sample of a profile counts for the part of its innermost function that has one, so
+// that the language's libraries count for their callers. Garbage collection and waiting for work
+// are looked for first, in all functions of a sample.
 var parts = []struct {
 	name   string
 	frames []string

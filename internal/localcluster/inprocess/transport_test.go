@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/eventually"
 )
 
-// client returns a client of the handler.
+// client returns an HTTP client whose requests are calls of the handler.
 func client(t *testing.T, h http.HandlerFunc) *http.Client {
 	t.Helper()
 	var s Server

@@ -3,6 +3,7 @@ package operations_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,5 +108,30 @@ func TestNodeIsResumedAtOnce(t *testing.T) {
 	}
 	if got := update(map[string]string{"State": "RESUME"}); got != "" {
 		t.Errorf("resuming the node: %q", got)
+	}
+}
+
+// A change of a node's state returns when the rows of the nodes show it.
+func TestNodeStateIsShown(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	c := clusterOf(fake.Cluster(interceptor.Funcs{}, n))
+	c.service.StateTimeout = time.Minute
+	c.nodes = []status.Node{{Name: "n1", State: "IDLE"}}
+	asked := 0
+	rows := c.service.Nodes
+	c.service.Nodes = func() []status.Node { // the third look sees the new plan
+		if asked++; asked == 3 {
+			c.nodes = []status.Node{{Name: "n1", State: "IDLE", Flags: []string{"DRAIN"}}}
+		}
+		return rows()
+	}
+	if got := c.operation(t, "opal", status.Operation{
+		Verb: status.OpUpdate, Entity: status.EntityNode, Targets: []string{"n1"},
+		Set: map[string]string{"State": "DRAIN", "Reason": "fan"},
+	}).Error; got != "" {
+		t.Fatal(got)
+	}
+	if asked < 3 {
+		t.Errorf("the command returned after %d looks, before the node was shown as drained", asked)
 	}
 }

@@ -216,8 +216,8 @@ func (k *Keeper) readWorkload(ctx context.Context, b *v1alpha1.BatchJob, o decid
 		}
 		p := &corev1.Pod{}
 		err := k.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(known), p)
-		if apierrors.IsNotFound(err) || err == nil && p.Spec.NodeName == "" {
-			continue
+		if apierrors.IsNotFound(err) || err == nil && (p.UID != known.UID || p.Spec.NodeName == "") {
+			continue // gone, also if another pod has its name now
 		}
 		if err != nil {
 			return false, fmt.Errorf("reading the pods of job %d: %w", b.Spec.JobID, err)

@@ -74,4 +74,12 @@ func TestPodBoundBehindALateWatchStays(t *testing.T) {
 	if newer, err := k.readWorkload(t.Context(), b, late.Outcome); newer || err != nil {
 		t.Errorf("%v, %v after the pods were read", newer, err)
 	}
+	p = p.DeepCopy()
+	p.UID = "earlier" // and was replaced by the bound one, which is no member
+	c.Pods.Remove(bound, t0)
+	c.Pods.Apply(p)
+	b.Spec.Workload.Pods[0].UID = p.UID
+	if newer, err := k.readWorkload(t.Context(), b, late.Outcome); newer || err != nil {
+		t.Errorf("%v, %v for a pod that was replaced", newer, err)
+	}
 }

@@ -260,7 +260,7 @@ type nodeClaimSpec struct {
 // progressText bounds the length of what the status of a pool says about a node.
 const progressText = 300
 
-// shorten returns the first characters of a text.
+// shorten returns the text on one line, cut after progressText characters.
 func shorten(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > progressText {

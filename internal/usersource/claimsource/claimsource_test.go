@@ -185,7 +185,7 @@ func TestStoreAway(t *testing.T) {
 	s.expect("anna 2001 2001 [hpc][] false", "ben 2002 2002 [hpc][] false")
 }
 
-// Contacts come from many requests at a time.
+// TestContactsAtOnce: many requests present tokens at the same time.
 func TestContactsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, claimsource.Config{Allocate: claimsource.Range{Min: 5000, Max: 9000}})
