@@ -23,7 +23,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-profile bench-soak differential chaos e2e-karpenter e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-profile bench-soak differential chaos e2e-karpenter e2e-clusterapi e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -107,6 +107,13 @@ e2e-karpenter: build ## Karpenter with its KWOK provider beside a local cluster 
 	$(GO) -C test/karpenter build -ldflags "-s -w" -o $(CURDIR)/$(KARPENTER) sigs.k8s.io/karpenter/kwok
 	BERTH_KARPENTER=$(CURDIR)/$(KARPENTER) BERTH_KARPENTER_MODULE=$$($(GO) -C test/karpenter list -m -f '{{.Dir}}' sigs.k8s.io/karpenter) \
 		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestKarpenter
+
+CLUSTERAPI := $(BIN)/clusterapi-core
+
+e2e-clusterapi: build ## Cluster API's core controllers beside a local cluster (the first time compiles them: minutes)
+	$(GO) -C test/clusterapi build -ldflags "-s -w" -o $(CURDIR)/$(CLUSTERAPI) sigs.k8s.io/cluster-api/core
+	BERTH_CLUSTERAPI=$(CURDIR)/$(CLUSTERAPI) BERTH_CLUSTERAPI_MODULE=$$($(GO) -C test/clusterapi list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api) \
+		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestClusterAPI
 
 e2e-real: build ## the installed product on three real kubelets with containerd (root)
 	test/realnode/run.sh

@@ -24,7 +24,7 @@ type NodePool struct {
 
 // NodePoolSpec describes the nodes, and what brings and removes them.
 //
-// +kubebuilder:validation:AtMostOneOf=program;karpenter
+// +kubebuilder:validation:AtMostOneOf=program;karpenter;provisioningRequest;clusterAPI
 type NodePoolSpec struct {
 	// Nodes is a host list of the names of all nodes of the pool ("cloud-[001-100]"). A Node
 	// object belongs to the pool if it has one of these names, or one of them in the annotation
@@ -88,6 +88,53 @@ type NodePoolSpec struct {
 	Program *NodeProgram `json:"program,omitempty"`
 	// Karpenter brings and removes the nodes.
 	Karpenter *NodeKarpenter `json:"karpenter,omitempty"`
+	// ProvisioningRequest: cluster-autoscaler brings the nodes, and removes them.
+	ProvisioningRequest *NodeProvisioningRequest `json:"provisioningRequest,omitempty"`
+	// ClusterAPI: the nodes are the Machines of a MachineDeployment.
+	ClusterAPI *NodeClusterAPI `json:"clusterAPI,omitempty"`
+}
+
+// NamesObjects reports whether what brings the nodes chooses the names of the Node objects. The
+// annotation berth.hpc/node-name then has the name that the pool lists.
+func (s *NodePoolSpec) NamesObjects() bool {
+	return s.Karpenter != nil || s.ProvisioningRequest != nil || s.ClusterAPI != nil
+}
+
+// NodeProvisioningRequest describes the ProvisioningRequest (autoscaling.x-k8s.io/v1) that is
+// created for nodes that are needed together. Its pods request the resources of the pool, so
+// that each needs a node of its own.
+type NodeProvisioningRequest struct {
+	// Namespace of the ProvisioningRequests and their PodTemplates.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// ProvisioningClassName; "": best-effort-atomic-scale-up.autoscaling.x-k8s.io.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	ProvisioningClassName string `json:"provisioningClassName,omitempty"`
+	// Parameters of the class.
+	//
+	// +kubebuilder:validation:MaxProperties=100
+	Parameters map[string]string `json:"parameters,omitempty"`
+	// NodeSelector has labels of the node group that brings the nodes. All nodes with these labels
+	// belong to the pool.
+	//
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	NodeSelector map[string]string `json:"nodeSelector"`
+}
+
+// NodeClusterAPI names the MachineDeployment (cluster.x-k8s.io) whose replicas are the nodes of
+// the pool that are needed. It is in the cluster of the pool, and nothing else may change its
+// number of replicas.
+type NodeClusterAPI struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	MachineDeployment string `json:"machineDeployment"`
 }
 
 // NodeKarpenter describes the NodeClaim (karpenter.sh/v1) that is created for each node. It also

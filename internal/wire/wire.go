@@ -28,8 +28,8 @@ const (
 	// the top level to the one the node is connected to ("spine1.leaf3").
 	LabelTopology = "berth.hpc/topology"
 
-	// LabelNodePool on a NodeClaim of Karpenter and its Node is the NodePool of Berth that
-	// requested it.
+	// LabelNodePool on a Node, and on the objects of Karpenter, cluster-autoscaler and Cluster API
+	// that bring it, is the NodePool of Berth that requested it.
 	LabelNodePool = "berth.hpc/node-pool"
 
 	// Annotations on Nodes: geometry, and a drain reason.
@@ -64,7 +64,7 @@ const (
 
 	AnnotationName = "berth.hpc/name" // on Reservations: the name that users gave
 	// AnnotationNodeName on a Node is its short name, if that cannot be derived, and the name
-	// that its NodePool has for it.
+	// that its NodePool has for it. On a Machine of Cluster API it is that of its Node.
 	AnnotationNodeName = "berth.hpc/node-name"
 
 	// AnnotationPodTemplateHash on a job's only pod is the hash of the pod template
@@ -76,6 +76,7 @@ const (
 	AnnotationNodeOffset = "berth.hpc/node-offset"
 	// AnnotationNodes replaces it if the indexes are not consecutive. It lists them
 	// (NodeAt); the completion index is the position in the list.
+	// On a ProvisioningRequest it is the host list of the nodes that it brings.
 	AnnotationNodes = "berth.hpc/nodes"
 
 	// AnnotationApplied on an object of the configuration is the digest of the manifest

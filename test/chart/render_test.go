@@ -144,19 +144,27 @@ func TestPartitionsOfAnyName(t *testing.T) {
 	}
 }
 
-// TestRightsToNodeClaims: the scheduler has them only if Karpenter brings nodes.
-func TestRightsToNodeClaims(t *testing.T) {
-	for provider, want := range map[string]int{"program": 0, "karpenter": 2} {
+// TestRightsOfNodePools: the scheduler has those that the way needs by which nodes come, and no
+// others.
+func TestRightsOfNodePools(t *testing.T) {
+	roles := []string{"karpenter", "provisioningRequest", "clusterAPI"}
+	for _, provider := range append([]string{"program"}, roles...) {
 		out, output, err := template(t, append([]string{"--set", "nodePools.provider=" + provider}, alice...)...)
 		if err != nil {
 			t.Fatal(err, output)
 		}
-		if got := strings.Count(out, "\n  name: berth-karpenter\n"); got != want+want/2 {
-			t.Errorf("%s: %d names, want %d", provider, got, want+want/2)
-		}
-		bound := strings.Contains(out, "  name: berth-karpenter\nsubjects:\n- kind: ServiceAccount\n  name: berth-scheduler\n")
-		if bound != (want > 0) {
-			t.Errorf("%s: bound to the scheduler: %v", provider, bound)
+		for _, role := range roles {
+			name, want := "  name: berth-"+strings.ToLower(role)+"\n", 0
+			if role == provider {
+				want = 3 // the role, the binding, and what it refers to
+			}
+			if got := strings.Count(out, name); got != want {
+				t.Errorf("%s: %q occurs %d times, want %d", provider, name, got, want)
+			}
+			bound := strings.Contains(out, name+"subjects:\n- kind: ServiceAccount\n  name: berth-scheduler\n")
+			if bound != (want > 0) {
+				t.Errorf("%s: %q bound to the scheduler: %v", provider, name, bound)
+			}
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestKarpenterManyNodes(t *testing.T) {
 }
 
 // await waits for a condition that takes as long as the nodes are many.
-func (k *karpenterCluster) await(t *testing.T, what string, holds func() bool) {
+func (k *cloudCluster) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Minute); !holds(); time.Sleep(time.Second) {
 		if time.Now().After(end) {
@@ -109,7 +109,7 @@ func (k *karpenterCluster) await(t *testing.T, what string, holds func() bool) {
 }
 
 // setPhase reports the phase of a pod as its kubelet does.
-func (k *karpenterCluster) setPhase(p *corev1.Pod, phase corev1.PodPhase) {
+func (k *cloudCluster) setPhase(p *corev1.Pod, phase corev1.PodPhase) {
 	if p.Status.Phase == phase || p.DeletionTimestamp != nil {
 		return
 	}

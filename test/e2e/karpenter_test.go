@@ -107,17 +107,19 @@ func TestKarpenter(t *testing.T) {
 	}
 }
 
-type karpenterCluster struct {
+// cloudCluster is a local cluster beside which something brings nodes that have no kubelet.
+type cloudCluster struct {
 	*database
 	admin *caller
 	ctx   context.Context // of requests beside the test's own
 
-	program  string
+	program  string               // what brings nodes
+	prefix   string               // of the names of its nodes
 	reported map[string]time.Time // when nodes were reported ready; used by the kubelets only
 }
 
 // try sends a request that may fail, and returns the answer's status code and body.
-func (k *karpenterCluster) try(method, path string, body any, kind string) (code int, text []byte) {
+func (k *cloudCluster) try(method, path string, body any, kind string) (code int, text []byte) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil
@@ -138,23 +140,31 @@ func (k *karpenterCluster) try(method, path string, body any, kind string) (code
 
 // newKarpenterCluster starts a local cluster with Karpenter's resource definitions and a class
 // of nodes.
-func newKarpenterCluster(t *testing.T) *karpenterCluster {
+func newKarpenterCluster(t *testing.T) *cloudCluster {
 	t.Helper()
-	program := os.Getenv(envKarpenter)
-	if program == "" {
-		t.Skip("make e2e-karpenter builds Karpenter and runs this test")
-	}
-	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	k := &karpenterCluster{database: d, ctx: ctx, program: program, reported: map[string]time.Time{}}
-	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
+	k := newCloudCluster(t, envKarpenter, "kwok-", "make e2e-karpenter builds Karpenter and runs this test")
 	k.install(os.Getenv(envKarpenterModule))
 	return k
 }
 
+// newCloudCluster starts a local cluster for the program that the variable names, which brings
+// nodes whose names have the prefix. Without the variable the test is skipped.
+func newCloudCluster(t *testing.T, variable, prefix, why string) *cloudCluster {
+	t.Helper()
+	program := os.Getenv(variable)
+	if program == "" {
+		t.Skip(why)
+	}
+	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	k := &cloudCluster{database: d, ctx: ctx, program: program, prefix: prefix, reported: map[string]time.Time{}}
+	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
+	return k
+}
+
 // request sends a request, which must succeed, and decodes the answer into out (nil: nothing).
-func (k *karpenterCluster) request(t *testing.T, method, path string, body, out any) {
+func (k *cloudCluster) request(t *testing.T, method, path string, body, out any) {
 	t.Helper()
 	code, text := k.admin.do(t, method, path, body)
 	if code >= http.StatusMultipleChoices {
@@ -169,35 +179,50 @@ func (k *karpenterCluster) request(t *testing.T, method, path string, body, out 
 }
 
 // install creates Karpenter's resource definitions and a class of nodes.
-func (k *karpenterCluster) install(module string) {
-	t := k.t
-	for _, dir := range []string{"pkg/apis/crds", "kwok/apis/crds"} {
-		files, err := filepath.Glob(filepath.Join(module, dir, "*.yaml"))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("no resource definitions in %s (%v)", dir, err)
-		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", data)
-		}
-	}
+func (k *cloudCluster) install(module string) {
+	k.define(module, "pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml")
 	class := []byte("{apiVersion: karpenter.kwok.sh/v1alpha1, kind: KWOKNodeClass, metadata: {name: default}, spec: {}}")
 	k.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", class)
 }
 
+// define creates the resource definitions in files of a directory.
+func (k *cloudCluster) define(dir string, patterns ...string) {
+	k.t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			k.t.Fatalf("no resource definitions in %s/%s (%v)", dir, pattern, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			k.create(definitions, data)
+		}
+	}
+}
+
+// definitions is the path of resource definitions.
+const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 // startKarpenter starts Karpenter. It is killed by the returned function, or with the test.
-func (k *karpenterCluster) startKarpenter() (kill func()) {
+func (k *cloudCluster) startKarpenter() (kill func()) {
+	return k.startProgram([]string{
+		"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
+	})
+}
+
+// startProgram starts what brings nodes. It is killed by the returned function, or with the
+// test, which then shows the end of its log if it has failed.
+func (k *cloudCluster) startProgram(env []string, args ...string) (kill func()) {
 	t := k.t
-	log, err := os.OpenFile(filepath.Join(k.state, "karpenter.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(k.state, "program.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(k.program)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(k.state, "kubeconfig"), "DISABLE_LEADER_ELECTION=true",
-		"SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0")
+	cmd := exec.Command(k.program, args...)
+	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+filepath.Join(k.state, "kubeconfig")), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -210,14 +235,14 @@ func (k *karpenterCluster) startKarpenter() (kill func()) {
 	t.Cleanup(func() {
 		kill()
 		if data, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("Karpenter's log ends with\n%s", data[max(0, len(data)-6000):])
+			t.Logf("the log of %s ends with\n%s", k.program, data[max(0, len(data)-6000):])
 		}
 	})
 	return kill
 }
 
 // createPools creates NodePools from a list in YAML.
-func (k *karpenterCluster) createPools(list string) {
+func (k *cloudCluster) createPools(list string) {
 	var pools []object
 	if err := yaml.Unmarshal([]byte(list), &pools); err != nil {
 		k.t.Fatal(err)
@@ -229,7 +254,7 @@ func (k *karpenterCluster) createPools(list string) {
 }
 
 // create creates an object when the API server has its kind.
-func (k *karpenterCluster) create(path string, manifest []byte) {
+func (k *cloudCluster) create(path string, manifest []byte) {
 	k.t.Helper()
 	var o object
 	if err := yaml.Unmarshal(manifest, &o); err != nil {
@@ -244,9 +269,9 @@ func (k *karpenterCluster) create(path string, manifest []byte) {
 	})
 }
 
-// follow does until the test ends what kubelets do on the nodes of the KWOK provider: it
+// follow does until the test ends what kubelets do on the nodes that have none: it
 // reports them ready, and calls pods with the pods there.
-func (k *karpenterCluster) follow(pods func([]corev1.Pod)) {
+func (k *cloudCluster) follow(pods func([]corev1.Pod)) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -261,14 +286,14 @@ func (k *karpenterCluster) follow(pods func([]corev1.Pod)) {
 			k.reportAll(k.nodes())
 			var list corev1.PodList
 			k.get("/api/v1/pods", &list)
-			pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, "kwok-") }))
+			pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, k.prefix) }))
 		}
 	}()
 	k.t.Cleanup(func() { close(stop); <-stopped })
 }
 
 // endPods ends pods that are deleted.
-func (k *karpenterCluster) endPods(pods []corev1.Pod) {
+func (k *cloudCluster) endPods(pods []corev1.Pod) {
 	for i := range pods {
 		if p := &pods[i]; p.DeletionTimestamp != nil {
 			k.try(http.MethodDelete, podPath(p), object{"gracePeriodSeconds": 0}, "application/json")
@@ -282,7 +307,7 @@ func podPath(p *corev1.Pod) string { return "/api/v1/namespaces/" + p.Namespace 
 const heartbeat = 15 * time.Second
 
 // reportAll reports the nodes ready whose report is due, several at a time.
-func (k *karpenterCluster) reportAll(nodes []corev1.Node) {
+func (k *cloudCluster) reportAll(nodes []corev1.Node) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 16)
 	for i := range nodes {
@@ -300,7 +325,7 @@ func (k *karpenterCluster) reportAll(nodes []corev1.Node) {
 	wg.Wait()
 }
 
-func (k *karpenterCluster) reportReady(n *corev1.Node) {
+func (k *cloudCluster) reportReady(n *corev1.Node) {
 	now := metav1.Now()
 	ready := object{
 		"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now,
@@ -309,22 +334,22 @@ func (k *karpenterCluster) reportReady(n *corev1.Node) {
 		object{"status": object{"conditions": []object{ready}}}, "application/strategic-merge-patch+json")
 }
 
-// nodes returns the nodes of the KWOK provider.
-func (k *karpenterCluster) nodes() []corev1.Node {
+// nodes returns the nodes that have no kubelet.
+func (k *cloudCluster) nodes() []corev1.Node {
 	var list corev1.NodeList
-	k.get("/api/v1/nodes?labelSelector=kwok.x-k8s.io/node=fake", &list)
-	return list.Items
+	k.get("/api/v1/nodes", &list)
+	return slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return !strings.HasPrefix(n.Name, k.prefix) })
 }
 
 // get decodes an object if the request succeeds.
-func (k *karpenterCluster) get(path string, out any) {
+func (k *cloudCluster) get(path string, out any) {
 	if code, text := k.try(http.MethodGet, path, nil, "application/json"); code == http.StatusOK {
 		_ = json.Unmarshal(text, out)
 	}
 }
 
 // claims returns the names of the NodeClaims.
-func (k *karpenterCluster) claims() string {
+func (k *cloudCluster) claims() string {
 	var list metav1.PartialObjectMetadataList
 	k.get("/apis/karpenter.sh/v1/nodeclaims", &list)
 	var names []string
@@ -334,7 +359,7 @@ func (k *karpenterCluster) claims() string {
 	return strings.Join(names, " ")
 }
 
-func (k *karpenterCluster) succeed(t *testing.T, name string, args ...string) string {
+func (k *cloudCluster) succeed(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	code, out, errs := k.run(name, args...)
 	if code != 0 {
@@ -344,7 +369,7 @@ func (k *karpenterCluster) succeed(t *testing.T, name string, args ...string) st
 }
 
 // shows waits until the output of the command has the text.
-func (k *karpenterCluster) shows(t *testing.T, want, name string, args ...string) {
+func (k *cloudCluster) shows(t *testing.T, want, name string, args ...string) {
 	t.Helper()
 	out := ""
 	eventually.Holds(t, fmt.Sprintf("%s %v shows %q", name, args, want), func() bool {
@@ -354,7 +379,7 @@ func (k *karpenterCluster) shows(t *testing.T, want, name string, args ...string
 }
 
 // bound returns the nodes that pods of the job are bound to.
-func (k *karpenterCluster) bound(id string) (nodes []string) {
+func (k *cloudCluster) bound(id string) (nodes []string) {
 	var pods corev1.PodList
 	k.get("/api/v1/pods?labelSelector=berth.hpc/job-id="+id, &pods)
 	for _, p := range pods.Items {
@@ -366,7 +391,7 @@ func (k *karpenterCluster) bound(id string) (nodes []string) {
 }
 
 // gang submits a job of two nodes, and sees its pods bound to the nodes that Karpenter named.
-func (k *karpenterCluster) gang(t *testing.T) {
+func (k *cloudCluster) gang(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "-N2", "-C", "fine", "-o", "/dev/null", "--wrap", "sleep 1000")
 	eventually.Holds(t, "NodeClaims of exactly two nodes", func() bool { return k.claims() == "k1 k2" })
 	eventually.Holds(t, "both pods are bound to nodes of Karpenter", func() bool {
@@ -396,7 +421,7 @@ func (k *karpenterCluster) gang(t *testing.T) {
 
 // neverLaunches: what Karpenter says about a NodeClaim that it cannot launch is shown, and the
 // NodeClaim is deleted after ResumeTimeout.
-func (k *karpenterCluster) neverLaunches(t *testing.T) {
+func (k *cloudCluster) neverLaunches(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "-C", "wrong", "-o", "/dev/null", "--wrap", "true")
 	defer k.succeed(t, "scancel", id)
 	const why = "not launched: LaunchFailed: "
@@ -409,7 +434,7 @@ func (k *karpenterCluster) neverLaunches(t *testing.T) {
 
 // noCapacity: Karpenter deletes a NodeClaim for which there is no capacity, and the job returns
 // to the queue long before ResumeTimeout.
-func (k *karpenterCluster) noCapacity(t *testing.T) {
+func (k *cloudCluster) noCapacity(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "-C", "soldout", "-o", "/dev/null", "--wrap", "true")
 	defer k.succeed(t, "scancel", id)
 	k.shows(t, "Reason=Karpenter deleted its NodeClaim: InsufficientCapacityError: ", "scontrol", "show", "node", "s1")
@@ -417,7 +442,7 @@ func (k *karpenterCluster) noCapacity(t *testing.T) {
 }
 
 // lessThanPromised: a node that comes with less than its pool promises gets no job, and goes.
-func (k *karpenterCluster) lessThanPromised(t *testing.T) {
+func (k *cloudCluster) lessThanPromised(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "-C", "small", "-o", "/dev/null", "--wrap", "true")
 	defer k.succeed(t, "scancel", id)
 	k.shows(t, "Reason=Low CPUs (reported:3900m < configured:64)", "scontrol", "show", "node", "m1")
@@ -427,7 +452,7 @@ func (k *karpenterCluster) lessThanPromised(t *testing.T) {
 
 // takenAway: the NodeClaim of a node with a job is deleted, as when a spot instance is taken
 // away. The job gets another node, and no node is left behind.
-func (k *karpenterCluster) takenAway(t *testing.T) {
+func (k *cloudCluster) takenAway(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "--requeue", "-C", "fine", "-o", "/dev/null", "--wrap", "sleep 1000")
 	var first string
 	eventually.Holds(t, "the job has a node", func() bool {
@@ -446,7 +471,7 @@ func (k *karpenterCluster) takenAway(t *testing.T) {
 }
 
 // otherAutoscaler: a node of the pool that a NodePool of Karpenter also manages.
-func (k *karpenterCluster) otherAutoscaler(t *testing.T) {
+func (k *cloudCluster) otherAutoscaler(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "-C", "fine", "-w", "k3", "-o", "/dev/null", "--wrap", "sleep 1000")
 	defer k.succeed(t, "scancel", id)
 	name := ""
@@ -464,7 +489,7 @@ func (k *karpenterCluster) otherAutoscaler(t *testing.T) {
 }
 
 // twoWays: a pool cannot have two providers.
-func (k *karpenterCluster) twoWays(t *testing.T) {
+func (k *cloudCluster) twoWays(t *testing.T) {
 	code, text := k.admin.do(t, http.MethodPatch, "/apis/berth.hpc/v1alpha1/nodepools/fine",
 		object{"spec": object{"program": object{"resume": "/a", "suspend": "/b"}}})
 	if code != http.StatusUnprocessableEntity || !strings.Contains(text, "program karpenter") {

@@ -58,8 +58,8 @@ func (p *Power) Trouble(object *corev1.Node) string {
 
 // unbringable returns why no node of the pool can come; "": they can.
 func unbringable(s *v1alpha1.NodePoolSpec) string {
-	if s.Program == nil && s.Karpenter == nil {
-		return "nothing brings the nodes: neither program nor karpenter is set"
+	if s.Program == nil && !s.NamesObjects() {
+		return "nothing brings the nodes: none of program, karpenter, provisioningRequest and clusterAPI is set"
 	}
 	return ""
 }

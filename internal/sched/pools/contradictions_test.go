@@ -73,7 +73,7 @@ func TestTroubleOfANode(t *testing.T) {
 		{w.pool, v1alpha1.PoolNode{State: v1alpha1.PoolFailed, Reason: "ResumeTimeout reached"}, good,
 			"ResumeTimeout reached"},
 		{bare, v1alpha1.PoolNode{State: v1alpha1.PoolPoweredDown}, good,
-			"nothing brings the nodes: neither program nor karpenter is set"},
+			"nothing brings the nodes: none of program, karpenter, provisioningRequest and clusterAPI is set"},
 	} {
 		p := Power{PoolNode: x.node, Pool: x.pool}
 		if got := p.Trouble(x.o); got != x.want {

@@ -233,8 +233,8 @@ func names(p *v1alpha1.NodePool) []string {
 		return nil
 	}
 	valid := validation.IsDNS1123Subdomain
-	if p.Spec.Karpenter != nil {
-		valid = validation.IsDNS1123Label // Karpenter names the object; this is its short name
+	if p.Spec.NamesObjects() {
+		valid = validation.IsDNS1123Label // it is the short name; the object has another
 	}
 	return slices.DeleteFunc(all, func(n string) bool { return len(valid(n)) > 0 })
 }

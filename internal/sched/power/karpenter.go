@@ -147,7 +147,7 @@ func (k karpenter) Progress(
 			}
 			out[name] = Progress{Text: "Karpenter deleted its NodeClaim" + why, Refused: true}
 		default:
-			out[name] = Progress{Text: missingCondition(c)}
+			out[name] = Progress{Text: missingCondition(c, "Launched", "Registered", "Initialized")}
 		}
 	}
 	return out, nil
@@ -177,17 +177,16 @@ func (k karpenter) lastWarning(ctx context.Context, name string) (string, error)
 	return ": " + newest.Reason + ": " + strings.TrimPrefix(newest.Message, "NodeClaim "+name+" event: "), nil
 }
 
-// missingCondition returns the first of the steps of a NodeClaim that is not done, with its
-// reason and message; "": all are done, or Karpenter has not begun.
-func missingCondition(c *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
-	for _, step := range []string{"Launched", "Registered", "Initialized"} {
-		i := slices.IndexFunc(conditions, func(x any) bool { return text(x, "type") == step })
-		if i < 0 || text(conditions[i], "status") == string(metav1.ConditionTrue) {
+// missingCondition returns the first of the steps whose condition is not true, with its reason
+// and message; "": there is none, or nothing is known of any.
+func missingCondition(c *unstructured.Unstructured, steps ...string) string {
+	for _, step := range steps {
+		condition := conditionOf(c, step)
+		if condition == nil || text(condition, "status") == string(metav1.ConditionTrue) {
 			continue
 		}
 		words := []string{"not " + strings.ToLower(step)}
-		for _, w := range []string{text(conditions[i], "reason"), text(conditions[i], "message")} {
+		for _, w := range []string{text(condition, "reason"), text(condition, "message")} {
 			if w != "" && w != words[len(words)-1] && !slices.Contains(notBegun, w) {
 				words = append(words, w)
 			}
@@ -195,6 +194,16 @@ func missingCondition(c *unstructured.Unstructured) string {
 		return strings.Join(words, ": ")
 	}
 	return ""
+}
+
+// conditionOf returns the condition of that type in the status of an object, or nil.
+func conditionOf(c *unstructured.Unstructured, kind string) any {
+	conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "conditions")
+	i := slices.IndexFunc(conditions, func(x any) bool { return text(x, "type") == kind })
+	if i < 0 {
+		return nil
+	}
+	return conditions[i]
 }
 
 // notBegun are the reason and the message of a condition before Karpenter has begun.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -26,25 +28,40 @@ import (
 // karpenterBench is a bench whose pool Karpenter brings nodes of.
 func karpenterBench(t *testing.T, hooks interceptor.Funcs) *bench {
 	t.Helper()
-	scheme := control.NewScheme()
-	scheme.AddKnownTypeWithName(nodeClaimKind, &unstructured.Unstructured{})
-	scheme.AddKnownTypeWithName(nodeClaimKind.GroupVersion().WithKind("NodeClaimList"), &unstructured.UnstructuredList{})
-	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud", Finalizers: []string{wire.Finalizer}}}
-	wait := int32(100)
-	pool.Spec = v1alpha1.NodePoolSpec{
-		Nodes: "c[1-3]", BootTime: 20, SuspendTime: &wait, Features: []string{"rented"}, Sockets: 2,
-		Resources: corev1.ResourceList{"cpu": resource.MustParse("4")},
-		Labels:    map[string]string{"topology.kubernetes.io/zone": "a", "rack": "r1"},
-		Taints:    []corev1.Taint{{Key: "hpc", Value: "yes", Effect: corev1.TaintEffectNoSchedule}},
-		Karpenter: &v1alpha1.NodeKarpenter{
+	return poolBench(t, hooks, func(s *v1alpha1.NodePoolSpec) {
+		s.Features, s.Sockets = []string{"rented"}, 2
+		s.Labels = map[string]string{"topology.kubernetes.io/zone": "a", "rack": "r1"}
+		s.Taints = []corev1.Taint{{Key: "hpc", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
+		s.Karpenter = &v1alpha1.NodeKarpenter{
 			NodeClassRef: v1alpha1.NodeClassRef{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass", Name: "default"},
 			Requirements: []corev1.NodeSelectorRequirement{
 				{Key: "node.kubernetes.io/instance-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"c-4x"}},
 			},
-		},
+		}
+	}, nodeClaimKind)
+}
+
+// poolBench is a bench whose pool is completed by spec. The API has objects of the kinds.
+func poolBench(
+	t *testing.T, hooks interceptor.Funcs, spec func(*v1alpha1.NodePoolSpec), kinds ...schema.GroupVersionKind,
+) *bench {
+	t.Helper()
+	scheme := control.NewScheme()
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{deploymentKind.GroupVersion()})
+	for _, k := range kinds {
+		mapper.Add(k, meta.RESTScopeNamespace)
+		scheme.AddKnownTypeWithName(k, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(k.GroupVersion().WithKind(k.Kind+"List"), &unstructured.UnstructuredList{})
 	}
+	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud", Finalizers: []string{wire.Finalizer}}}
+	wait := int32(100)
+	pool.Spec = v1alpha1.NodePoolSpec{
+		Nodes: "c[1-3]", BootTime: 20, SuspendTime: &wait,
+		Resources: corev1.ResourceList{"cpu": resource.MustParse("4")},
+	}
+	spec(&pool.Spec)
 	b := &bench{t: t, clock: time.Unix(1_000_000, 0), planned: map[string]time.Time{}}
-	b.c = fake.Stores(fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(pool).
+	b.c = fake.Stores(fakeclient.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(pool).
 		WithStatusSubresource(&v1alpha1.NodePool{}).WithInterceptorFuncs(hooks).Build())
 	b.restart()
 	stored := &v1alpha1.NodePool{}
@@ -53,6 +70,30 @@ func karpenterBench(t *testing.T, hooks interceptor.Funcs) *bench {
 	}
 	b.c.NodePools.Apply(stored)
 	return b
+}
+
+// come creates the object of a node that is ready.
+func (b *bench) come(name string, labels map[string]string) *corev1.Node {
+	b.t.Helper()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, UID: types.UID(name)}}
+	n.Spec.ProviderID = "test://" + name
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4")}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if err := b.c.Client.Create(b.t.Context(), n); err != nil {
+		b.t.Fatal(err)
+	}
+	b.c.Nodes.Apply(n)
+	return n
+}
+
+// poolName returns the name that a pool has for the object of a node; "": none.
+func (b *bench) poolName(object string) string {
+	b.t.Helper()
+	n := &corev1.Node{}
+	if err := b.c.Client.Get(b.t.Context(), client.ObjectKey{Name: object}, n); err != nil {
+		b.t.Fatal(err)
+	}
+	return n.Annotations[wire.AnnotationNodeName]
 }
 
 func (b *bench) claim(name string) *unstructured.Unstructured {

@@ -53,10 +53,10 @@ type attempt struct {
 }
 
 // New returns a Controller. It subscribes to the stores of c, which must not be filled yet. A
-// nil provider is what pools name: programs of the site, or Karpenter.
+// nil provider is what pools name: programs of the site, Karpenter and others.
 func New(c *control.Cluster, p Provider, now func() time.Time, log *slog.Logger) *Controller {
 	if p == nil {
-		p = providers{programs: programs{}, karpenter: karpenter{c.Client}}
+		p = newProviders(c)
 	}
 	x := &Controller{
 		cluster: c, provider: p, now: now, log: log, wake: make(chan struct{}, 1),

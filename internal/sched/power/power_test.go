@@ -3,6 +3,7 @@ package power
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ type bench struct {
 	p       *provider
 	clock   time.Time
 	planned map[string]time.Time
+	made    int // Machines
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
@@ -111,7 +113,7 @@ func (b *bench) states() string {
 
 // place gives a job nodes.
 func (b *bench) place(id int64, nodes ...string) {
-	j := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "user-a"}}
+	j := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("j", id), Namespace: "user-a"}}
 	j.Spec.JobID, j.Status.State, j.Status.Allocation = id, v1alpha1.StateConfiguring, &v1alpha1.Allocation{}
 	for _, n := range nodes {
 		j.Status.Allocation.Nodes = append(j.Status.Allocation.Nodes, v1alpha1.NodeAllocation{Name: n, Node: n})

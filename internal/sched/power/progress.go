@@ -46,7 +46,7 @@ func (x *Controller) noteProgress(ctx context.Context, p *v1alpha1.NodePool) tim
 // program of the site prints is not for all users to read: it is in the scheduler's log.
 func (x *Controller) noteFailure(ctx context.Context, p *v1alpha1.NodePool, nodes []string, err error) {
 	text := "its request failed (the scheduler's log says why)"
-	if p.Spec.Karpenter != nil {
+	if p.Spec.NamesObjects() { // an API of the cluster, not a program
 		text = "its request failed: " + err.Error()
 	}
 	known := map[string]Progress{}

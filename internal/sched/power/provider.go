@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/pools"
 	"github.com/berth-hpc/berth/internal/sched/siteprogram"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -22,7 +23,8 @@ type Provider interface {
 	// are suspended, too.
 	Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error
 	// Progress returns what is known of nodes that were requested and have not come, by name.
-	// Nodes of which nothing is known may be missing.
+	// Nodes of which nothing is known may be missing. If neither the request nor what it creates
+	// says which Node object is which node, Progress writes the names to the objects.
 	Progress(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) (map[string]Progress, error)
 }
 
@@ -33,11 +35,24 @@ type Progress struct {
 }
 
 // providers are the Provider that calls the one that the pool names.
-type providers struct{ programs, karpenter Provider }
+type providers struct{ programs, karpenter, provisioning, clusterAPI Provider }
+
+// newProviders returns the providers that pools may name.
+func newProviders(c *control.Cluster) providers {
+	return providers{
+		programs: programs{}, karpenter: karpenter{c.Client},
+		provisioning: provisioning{c}, clusterAPI: clusterAPI{c},
+	}
+}
 
 func (p providers) of(pool *v1alpha1.NodePool) Provider {
-	if pool.Spec.Karpenter != nil {
+	switch {
+	case pool.Spec.Karpenter != nil:
 		return p.karpenter
+	case pool.Spec.ProvisioningRequest != nil:
+		return p.provisioning
+	case pool.Spec.ClusterAPI != nil:
+		return p.clusterAPI
 	}
 	return p.programs
 }
@@ -61,7 +76,7 @@ func (p providers) Progress(
 }
 
 // errNoProvider is the error for a pool that nothing brings nodes of.
-var errNoProvider = errors.New("nothing brings the nodes: neither spec.program nor spec.karpenter is set")
+var errNoProvider = errors.New("nothing brings the nodes: the pool names nothing that does")
 
 // programs is the Provider of pools with programs of the site.
 type programs struct{}

@@ -1,0 +1,266 @@
+package power
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// clusterAPI is the Provider of pools whose nodes are the Machines of a MachineDeployment. It
+// has as many replicas as nodes of the pool are needed. Each Machine gets the name of a node in
+// an annotation as soon as it exists, so it is known which Machine has to go with a node.
+type clusterAPI struct{ cluster *control.Cluster }
+
+// Group, labels and annotations of Cluster API.
+const (
+	clusterAPIGroup         = "cluster.x-k8s.io"
+	labelDeployment         = clusterAPIGroup + "/deployment-name"
+	annotationDeleteMachine = clusterAPIGroup + "/delete-machine"
+	// annotationMaxSize makes cluster-autoscaler scale a MachineDeployment.
+	annotationMaxSize = clusterAPIGroup + "/cluster-api-autoscaler-node-group-max-size"
+)
+
+// errNoClusterAPI is the error if the cluster has no MachineDeployments.
+var errNoClusterAPI = errors.New("Cluster API is not installed: the cluster has no MachineDeployments (cluster.x-k8s.io)")
+
+func (a clusterAPI) Resume(ctx context.Context, pool *v1alpha1.NodePool, _ []string) error {
+	return a.scale(ctx, pool)
+}
+
+func (a clusterAPI) Suspend(ctx context.Context, pool *v1alpha1.NodePool, _ []string) error {
+	return a.scale(ctx, pool)
+}
+
+func (clusterAPI) Failed(context.Context, *v1alpha1.NodePool, []string) error { return nil }
+
+// scale makes the MachineDeployment have a Machine for each node that the status of the pool
+// says is needed. The Machines that have to go are marked before there are fewer replicas.
+func (a clusterAPI) scale(ctx context.Context, pool *v1alpha1.NodePool) error {
+	d, err := a.deployment(ctx, pool)
+	if apierrors.IsNotFound(err) && len(inStates(pool, v1alpha1.PoolPoweringUp)) == 0 {
+		return nil // its Machines are gone with it
+	}
+	if err == nil {
+		err = a.take(ctx, pool, d)
+	}
+	if err != nil {
+		return a.explained(err)
+	}
+	machines, err := a.machines(ctx, pool)
+	if err != nil {
+		return a.explained(err)
+	}
+	byName, unnamed := assignedMachines(machines)
+	needed := map[string]bool{}
+	for _, name := range inStates(pool, v1alpha1.PoolPoweringUp) {
+		needed[name] = true
+	}
+	for _, name := range inStates(pool, v1alpha1.PoolRunning) {
+		needed[name] = byName[name] != nil // else something else brought it
+	}
+	replicas := int64(0)
+	for name, is := range needed {
+		if is {
+			replicas++
+		}
+		if is && byName[name] == nil && len(unnamed) > 0 {
+			unnamed = unnamed[1:] // it gets this name when its progress is asked
+		}
+	}
+	for name, m := range byName {
+		if !needed[name] {
+			unnamed = append(unnamed, m)
+		}
+	}
+	for _, m := range unnamed {
+		if err := a.annotate(ctx, m, annotationDeleteMachine, "true"); err != nil {
+			return a.explained(err)
+		}
+	}
+	if old, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); old == replicas {
+		return nil
+	}
+	patch := []byte(`{"spec":{"replicas":` + strconv.FormatInt(replicas, 10) + `}}`)
+	return a.explained(a.cluster.Client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch)))
+}
+
+// take marks the MachineDeployment as that of the pool. One that has Machines already, or that
+// cluster-autoscaler scales, is refused: Berth would remove nodes that others use.
+func (a clusterAPI) take(ctx context.Context, pool *v1alpha1.NodePool, d *unstructured.Unstructured) error {
+	if _, has := d.GetAnnotations()[annotationMaxSize]; has {
+		return fmt.Errorf("cluster-autoscaler scales MachineDeployment %s, too (annotation %s)",
+			d.GetName(), annotationMaxSize)
+	}
+	owner, has := d.GetLabels()[wire.LabelNodePool]
+	switch {
+	case owner == pool.Name:
+		return nil
+	case has:
+		return fmt.Errorf("MachineDeployment %s belongs to node pool %s (label %s)",
+			d.GetName(), owner, wire.LabelNodePool)
+	}
+	if n, found, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); n > 0 || !found {
+		return fmt.Errorf("MachineDeployment %s has machines that Berth did not request: set its replicas to 0, "+
+			"or give it the label %s=%s if they may be removed", d.GetName(), wire.LabelNodePool, pool.Name)
+	}
+	marked := d.DeepCopy()
+	marked.SetLabels(merged(d.GetLabels(), map[string]string{wire.LabelNodePool: pool.Name}))
+	patch := client.MergeFromWithOptions(d, client.MergeFromWithOptimisticLock{})
+	if err := a.cluster.Client.Patch(ctx, marked, patch); err != nil {
+		return err
+	}
+	marked.DeepCopyInto(d)
+	return nil
+}
+
+// assignedMachines returns the Machines that have names of nodes, and those that have none yet.
+// Machines that go are left out.
+func assignedMachines(
+	machines []*unstructured.Unstructured,
+) (byName map[string]*unstructured.Unstructured, unnamed []*unstructured.Unstructured) {
+	byName = map[string]*unstructured.Unstructured{}
+	for _, m := range machines {
+		_, goes := m.GetAnnotations()[annotationDeleteMachine]
+		name := m.GetAnnotations()[wire.AnnotationNodeName]
+		switch {
+		case goes || m.GetDeletionTimestamp() != nil:
+		case name != "" && byName[name] == nil:
+			byName[name] = m
+		default:
+			unnamed = append(unnamed, m)
+		}
+	}
+	return byName, unnamed
+}
+
+func (a clusterAPI) Progress(
+	ctx context.Context, pool *v1alpha1.NodePool, nodes []string,
+) (map[string]Progress, error) {
+	machines, err := a.machines(ctx, pool)
+	if err != nil {
+		return nil, a.explained(err)
+	}
+	byName, unnamed := assignedMachines(machines)
+	out := map[string]Progress{}
+	for _, name := range nodes {
+		m := byName[name]
+		if m == nil && len(unnamed) > 0 {
+			m, unnamed = unnamed[0], unnamed[1:]
+			if err := a.annotate(ctx, m, wire.AnnotationNodeName, name); err != nil {
+				return nil, a.explained(err)
+			}
+		}
+		if m == nil {
+			d := pool.Spec.ClusterAPI.MachineDeployment
+			out[name] = Progress{Text: "MachineDeployment " + d + " has no Machine for it"}
+			continue
+		}
+		if err := a.nameNodeOf(ctx, pool, m, name); err != nil {
+			return nil, a.explained(err)
+		}
+		out[name] = machineProgress(m)
+	}
+	return out, nil
+}
+
+// machineProgress returns what a Machine says of itself.
+func machineProgress(m *unstructured.Unstructured) Progress {
+	phase, _, _ := unstructured.NestedString(m.Object, "status", "phase")
+	text := missingCondition(m, "BootstrapConfigReady", "InfrastructureReady", "NodeReady")
+	if text == "" {
+		text = cmp.Or(phase, "new")
+	}
+	return Progress{Text: "Machine " + m.GetName() + ": " + text, Refused: phase == "Failed"}
+}
+
+// nameNodeOf names the Node of a Machine, if it has come and has no name yet.
+func (a clusterAPI) nameNodeOf(
+	ctx context.Context, pool *v1alpha1.NodePool, m *unstructured.Unstructured, name string,
+) error {
+	node, _, _ := unstructured.NestedString(m.Object, "status", "nodeRef", "name")
+	id, _, _ := unstructured.NestedString(m.Object, "spec", "providerID")
+	all := a.cluster.Nodes.List()
+	i := slices.IndexFunc(all, func(n *corev1.Node) bool {
+		return n.Name == node || id != "" && n.Spec.ProviderID == id
+	})
+	if i < 0 || isNamed(all[i], pool, name) {
+		return nil
+	}
+	return nameNode(ctx, a.cluster, pool, all[i], name, nil)
+}
+
+// deployment reads the MachineDeployment of the pool.
+func (a clusterAPI) deployment(ctx context.Context, pool *v1alpha1.NodePool) (*unstructured.Unstructured, error) {
+	kind, err := a.kind("MachineDeployment")
+	if err != nil {
+		return nil, err
+	}
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(kind)
+	s := pool.Spec.ClusterAPI
+	return d, a.cluster.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.MachineDeployment}, d)
+}
+
+// machines returns the Machines of the pool's MachineDeployment, the oldest first.
+func (a clusterAPI) machines(ctx context.Context, pool *v1alpha1.NodePool) ([]*unstructured.Unstructured, error) {
+	kind, err := a.kind("Machine")
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind("MachineList"))
+	s := pool.Spec.ClusterAPI
+	err = a.cluster.Client.List(ctx, list, client.InNamespace(s.Namespace),
+		client.MatchingLabels{labelDeployment: s.MachineDeployment})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	slices.SortFunc(out, oldestFirst)
+	return out, nil
+}
+
+// kind returns the kind in the version that the API server prefers.
+func (a clusterAPI) kind(name string) (schema.GroupVersionKind, error) {
+	m, err := a.cluster.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: clusterAPIGroup, Kind: name})
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return m.GroupVersionKind, nil
+}
+
+// annotate writes an annotation to a Machine, which must not have changed since it was read.
+func (a clusterAPI) annotate(ctx context.Context, m *unstructured.Unstructured, key, value string) error {
+	changed := m.DeepCopy()
+	changed.SetAnnotations(merged(m.GetAnnotations(), map[string]string{key: value}))
+	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
+	return a.cluster.Client.Patch(ctx, changed, patch)
+}
+
+// explained replaces errors by ones that say what to do.
+func (clusterAPI) explained(err error) error {
+	switch {
+	case meta.IsNoMatchError(err):
+		return errNoClusterAPI
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w (set nodePools.provider of the chart to clusterAPI)", err)
+	}
+	return err
+}
