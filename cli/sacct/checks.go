@@ -66,10 +66,17 @@ func checkUnit(text string) error {
 }
 
 // checkNames keeps the names of users or groups, for the error about an unknown one, and
-// refuses an empty list.
+// refuses a list that is empty, or adds none to those of the lists before it.
 func (o *Options) checkNames(to *[]string) func(string) error {
+	seen := map[string]bool{}
 	return func(text string) error {
-		if strings.Trim(text, ",") == "" {
+		known := len(seen)
+		for name := range strings.SplitSeq(text, ",") {
+			if name != "" {
+				seen[name] = true
+			}
+		}
+		if len(seen) == known {
 			return &slurmerr.Error{Code: 1} // Slurm says nothing
 		}
 		for name := range strings.SplitSeq(text, ",") {

@@ -114,7 +114,7 @@ func (o *Options) chooseFields(text string) error {
 		}
 	}
 	var bad string
-	if o.at, o.fields, bad = format.ParseSharedFields(format.AcctFields, strings.Join(items, ",")); bad != "" {
+	if o.at, o.fields, bad = format.ParseSharedFields(format.AcctFields, strings.Join(items, ","), true); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}
 	for i, name := range headers {

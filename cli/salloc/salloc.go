@@ -69,7 +69,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.run(ctx, p, s, cluster)
+	err = o.run(ctx, p, s, cluster)
+	if p.Client.Quiet > 1 {
+		return slurmerr.Suppress("salloc", err)
+	}
+	return err
 }
 
 // parse reads the command line: one part for each component, the command in the

@@ -65,7 +65,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return run(ctx, o)
+	err = run(ctx, o)
+	if o.submission.Client.Quiet > 1 {
+		return slurmerr.Suppress("sbatch", err)
+	}
+	return err
 }
 
 // Redirect sets the function that submits to the clusters of a script (#SBATCH -M).
@@ -143,6 +147,9 @@ func (o *Options) candidates(dir, name string) []string {
 func run(ctx context.Context, o *Options) error {
 	s := o.submission
 	for _, w := range s.Warnings {
+		if s.Client.Quiet > 0 && strings.HasPrefix(w, "Warning: ") {
+			continue // srun and salloc print it with --quiet, too, as Slurm's
+		}
 		fmt.Fprintln(o.p.Err, "sbatch: "+w)
 	}
 	if s.Options != "" {

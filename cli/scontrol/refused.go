@@ -103,7 +103,22 @@ func (s *specification) checkReadJob() error {
 	if s.refusesSetting() {
 		return nil // the server refuses that before it looks for the job, as Slurm's scontrol
 	}
-	return slurmerr.New(slurmerr.Refused, "Invalid job ID "+printable.Escape(s.names))
+	e := slurmerr.New(slurmerr.Refused, "Invalid job ID "+printable.Escape(s.names))
+	e.Before = s.badInstants()
+	return e
+}
+
+// badInstants returns the lines about points in time that scontrol cannot read.
+func (s *specification) badInstants() (lines []string) {
+	for _, key := range s.keys {
+		switch key {
+		case "StartTime", "EligibleTime", "EndTime", "Deadline":
+			if _, err := value.Instant(s.set[key], time.Now()); err != nil {
+				lines = append(lines, notAnInstant(s.set[key]))
+			}
+		}
+	}
+	return lines
 }
 
 // reservationError returns the error for a reservation that could not be changed.

@@ -192,6 +192,10 @@ func specify(args []string, nothingDone string) (s specification, err error) {
 				continue
 			}
 		}
+		if found && s.entity == status.EntityJob && keyvalue.Abbreviates(key, "JobId", 3) {
+			s.names = v // the last of several counts
+			continue
+		}
 		if found && s.entity == status.EntityReservation && canonical(s.entity, key) == "ReservationName" {
 			s.names = v // after the word "reservation" alone
 			continue

@@ -155,13 +155,11 @@ func (o *Options) completeLayout(v *option.Values) error {
 			o.order = format.JobOrderStart
 		}
 	}
-	var bad []string
 	if names {
-		o.layout, bad = format.ParseNames(format.JobColumns(), v.Get("Format"))
+		o.layout, o.badColumns = format.ParseNames(format.JobColumns(), v.Get("Format"))
 	} else {
-		o.layout, bad = format.ParseLetters(format.JobColumns(), text)
+		o.layout, o.badColumns = format.ParseLetters(format.JobColumns(), text)
 	}
-	fmt.Fprint(o.p.Err, format.InvalidColumns("squeue", bad))
 	o.named = o.named || o.layout.Has("Cluster")
 	return nil
 }

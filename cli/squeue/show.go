@@ -70,6 +70,8 @@ func (o *Options) head(now time.Time, header func([]byte) []byte, bad []byte, re
 
 // show prints the rows.
 func (o *Options) show(got *status.JobList) error {
+	fmt.Fprint(o.p.Err, format.InvalidColumns("squeue", o.badColumns))
+	o.badColumns = nil
 	s := o.settings
 	now := o.p.Now()
 	s.Now = got.Time

@@ -45,6 +45,8 @@ type Options struct {
 	stepIDs        []string
 	stepLayout     format.Layout[status.Step]
 	badStepColumns []string // of stepLayout
+	badColumns     []string // of layout, until they are reported
+	reportedUsers  bool     // the errors about unknown users are printed
 
 	noHeader bool
 	long     bool
@@ -125,6 +127,11 @@ func (o *Options) lister(ctx context.Context, report func(error)) (Lister, error
 // lists prints the list once or repeatedly.
 func (o *Options) lists(ctx context.Context, queue Lister) (err error) {
 	o.filter.me(queue.User(), o.p)
+	if len(o.filter.Nodes) > 0 { // unknown users are reported first
+		if err := o.checkUsers(ctx, queue); err != nil {
+			return err
+		}
+	}
 	if err := o.checkNodes(ctx, queue); err != nil {
 		return err
 	}
@@ -171,7 +178,7 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 		}
 		if id, single := o.filter.single(); single {
 			if missing, err := o.missing(ctx, queue, id); err != nil || missing {
-				return orUnknown(err)
+				return o.unknown(err)
 			}
 		}
 		return o.show(&status.JobList{})
@@ -187,7 +194,7 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 	got.Items = o.filter.keep(got.Items)
 	if id, single := o.filter.single(); single && len(got.Items) == 0 {
 		if missing, err := o.missing(ctx, queue, id); err != nil || missing {
-			return orUnknown(err)
+			return o.unknown(err)
 		}
 	}
 	if o.dump != nil {
@@ -220,6 +227,10 @@ func (o *Options) request() jobs.Filter {
 
 // warnUnknown prints Slurm's errors about unknown users.
 func (o *Options) warnUnknown(users []string) {
+	if o.reportedUsers {
+		return
+	}
+	o.reportedUsers = true
 	for _, u := range o.p.Unknown("passwd", users) {
 		fmt.Fprintf(o.p.Err, "squeue: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
@@ -250,9 +261,16 @@ func (o *Options) missing(ctx context.Context, queue Lister, id string) (bool, e
 	return err == nil && len(all.Items) == 0, err
 }
 
-func orUnknown(err error) error {
+// unknown returns the error about a job that does not exist, if err is nil. With -M, the name of
+// the cluster is printed all the same.
+func (o *Options) unknown(err error) error {
 	if err != nil {
 		return err
+	}
+	if len(o.clusters) > 0 && !o.noHeader && o.dump == nil {
+		if err := o.p.Print("CLUSTER: " + o.settings.Cluster + "\n"); err != nil {
+			return err
+		}
 	}
 	return &slurmerr.Error{Before: []string{"slurm_load_jobs error: Invalid job id specified"}, Code: 1}
 }

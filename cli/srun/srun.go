@@ -6,7 +6,6 @@ package srun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -60,21 +59,9 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	err = o.run(ctx, parts, args)
 	if parts[0].Client.Quiet > 1 {
-		return suppress(err)
+		return slurmerr.Suppress("srun", err)
 	}
 	return err
-}
-
-// suppress returns err as -QQ reports it: without a message, unless it is fatal.
-func suppress(err error) error {
-	e, ok := errors.AsType[*slurmerr.Error](err)
-	switch {
-	case err == nil, ok && e.Kind == slurmerr.Fatal:
-		return err
-	case !ok:
-		return &slurmerr.Error{Code: 1}
-	}
-	return &slurmerr.Error{Kind: e.Kind, Code: e.Code}
 }
 
 func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string) error {

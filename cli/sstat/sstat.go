@@ -117,7 +117,8 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		names += "," + pids
 	}
 	var bad string
-	if o.at, o.fields, bad = format.ParseSharedFields(table, cmp.Or(strings.Trim(names, ","), defaults)); bad != "" {
+	names = cmp.Or(strings.Trim(names, ","), defaults)
+	if o.at, o.fields, bad = format.ParseSharedFields(table, names, false); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}
 	if len(o.jobs) == 0 {
@@ -171,7 +172,7 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 		return o.print(&t.id, list)
 	case running: // only its batch script, which Slurm does not mention
 	case t.one:
-		o.printError("StepId=%s.%s not found running.", t.job, t.name)
+		o.printError("StepId=%s.%s not found running.", withoutTask(t.job), t.name)
 	default:
 		o.printError("No steps running for job %s", number(t.job))
 	}
@@ -205,3 +206,9 @@ func queryUsage(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, 
 
 // number returns the number of a job's id, without its task or component.
 func number(id string) string { return id[:len(id)-len(strings.TrimLeft(id, "0123456789"))] }
+
+// withoutTask returns a job's id without its task.
+func withoutTask(id string) string {
+	job, _, _ := strings.Cut(id, "_")
+	return job
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -153,4 +154,20 @@ func Print(w io.Writer, cmd string, err error) {
 	}
 	// Messages have words of the command line, which may come from anywhere.
 	io.WriteString(w, printable.EscapeLines(b.String())) //nolint:errcheck // there is no other stream
+}
+
+// Suppress returns the error of a command as -QQ reports it: without messages, unless it is
+// fatal, or the line has no "error:" in front.
+func Suppress(cmd string, err error) error {
+	var e *Error
+	switch {
+	case err == nil, errors.As(err, &e) && e.Kind == Fatal:
+		return err
+	case e == nil:
+		return &Error{Code: 1}
+	}
+	before := slices.DeleteFunc(slices.Clone(e.Before), func(line string) bool {
+		return strings.HasPrefix(line, cmd+": error: ")
+	})
+	return &Error{Kind: e.Kind, Code: e.Code, Before: before}
 }

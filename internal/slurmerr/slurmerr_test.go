@@ -61,3 +61,18 @@ func TestPrintAndExit(t *testing.T) {
 		t.Error("Wrap loses its cause")
 	}
 }
+
+// TestSuppress: with -QQ, Slurm 22.05.8 prints no errors but those without "error:".
+func TestSuppress(t *testing.T) {
+	refused := &Error{Kind: Refused, Code: 1, Message: "x",
+		Before: []string{"sbatch: error: no", "allocation failure: no"}}
+	var b strings.Builder
+	Print(&b, "sbatch", Suppress("sbatch", refused))
+	if b.String() != "allocation failure: no\n" {
+		t.Errorf("%q", b.String())
+	}
+	fatal := New(Fatal, "x")
+	if Suppress("sbatch", fatal) != error(fatal) || Suppress("sbatch", nil) != nil {
+		t.Error("a fatal error, or none, is another one")
+	}
+}

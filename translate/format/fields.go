@@ -2,10 +2,10 @@ package format
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/printable"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Field is a column of sacct, sacctmgr, sreport or sshare: its header and width.
@@ -70,9 +70,12 @@ func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byt
 
 // fitField fits b[start:] to the width of the field and marks a truncated value.
 func fitField(b []byte, start int, f *Field) []byte {
+	if f.Width == 0 {
+		return b[:start]
+	}
 	before := len([]rune(string(b[start:])))
 	b = fit(b, start, f.Width, !f.Left)
-	if before > f.Width && f.Width > 0 {
+	if before > f.Width {
 		b = append(b[:start+offset(b[start:], f.Width-1)], '+')
 	}
 	return b
@@ -92,13 +95,21 @@ func ParseFields(table []Field, text string) (at []int, fields []Field, bad stri
 			return nil, nil, name
 		}
 		f := table[i]
-		if n, err := strconv.Atoi(width); sized && err == nil && n != 0 {
+		if n := parseWidth(width); sized && n != 0 {
 			f.Left = n < 0
 			f.Width = max(n, -n)
 		}
 		at, fields = append(at, i), append(fields, f)
 	}
 	return at, fields, ""
+}
+
+// maxWidth is the widest column.
+const maxWidth = 1 << 20
+
+// parseWidth returns the number that the width of a column begins with; 0: there is none.
+func parseWidth(text string) int {
+	return int(min(max(value.Leading(text), -maxWidth), maxWidth))
 }
 
 // WithoutRepeated returns a format without the names that it has twice, in either case, as
@@ -115,18 +126,21 @@ func WithoutRepeated(text string) string {
 }
 
 // ParseSharedFields is ParseFields for sacct and sstat, whose columns of one field all
-// have the width that the last of them with a width gave.
-func ParseSharedFields(table []Field, text string) (at []int, fields []Field, bad string) {
+// have the width that the last of them with a width gave. zero: a width of 0, or one that is
+// no number, leaves nothing of the column but the space behind it.
+func ParseSharedFields(table []Field, text string, zero bool) (at []int, fields []Field, bad string) {
 	at, fields, bad = ParseFields(table, text)
 	shared := map[int]Field{}
 	i := 0
 	for item := range strings.SplitSeq(text, ",") {
-		name, width, _ := strings.Cut(strings.TrimSpace(item), "%")
+		name, width, sized := strings.Cut(strings.TrimSpace(item), "%")
 		if name == "" || i >= len(at) {
 			continue
 		}
-		if n, err := strconv.Atoi(width); err == nil && n != 0 {
-			shared[at[i]] = fields[i]
+		if n := parseWidth(width); sized && (n != 0 || zero) {
+			f := fields[i]
+			f.Width, f.Left = max(n, -n), n < 0
+			shared[at[i]] = f
 		}
 		i++
 	}

@@ -77,6 +77,9 @@ func nodeColumn(letter byte, name, header, none string, get func(*status.Node) s
 	})
 }
 
+// reasonBy returns who has given the reason of a node's state.
+func reasonBy(n *status.Node) string { return cmp.Or(n.ReasonBy, "Unknown") }
+
 // minimumColumn returns a column of a number that shows the minimum, with a + if the
 // nodes differ.
 func minimumColumn(letter byte, name, header string, get func(*status.Node) int64) NodeColumn {
@@ -110,12 +113,12 @@ func untruncatedHeader(c NodeColumn) NodeColumn {
 }
 
 // rangeColumn returns a column that shows the minimum and the maximum of the nodes'
-// values if they differ: 10-20.
-func rangeColumn(letter byte, name, header string, get func(*status.Node) int64,
+// values if they differ: 10-20. none is that of no nodes.
+func rangeColumn(letter byte, name, header, none string, get func(*status.Node) int64,
 	text func(*status.Node) string) NodeColumn {
 	return column(ranged, letter, name, header, func(b []byte, g *NodeGroup, _ *Settings) []byte {
 		if len(g.Nodes) == 0 {
-			return append(b, "n/a"...)
+			return append(b, none...)
 		}
 		compare := func(a, b *status.Node) int { return cmp.Compare(get(a), get(b)) }
 		low, high := slices.MinFunc(g.Nodes, compare), slices.MaxFunc(g.Nodes, compare)
@@ -280,8 +283,8 @@ func stateColumns() []NodeColumn {
 			func(b []byte, g *NodeGroup, _ *Settings) []byte { return append(b, g.names()...) })),
 		nodeColumn('t', "StateCompact", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, true) }),
 		nodeColumn('T', "StateLong", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, false) }),
-		nodeColumn('u', "User", "USER", "Unknown", func(n *status.Node) string { return n.ReasonBy }),
-		nodeColumn('U', "UserLong", "USER", "Unknown", func(n *status.Node) string { return n.ReasonBy }),
+		nodeColumn('u', "User", "USER", "root", reasonBy),
+		nodeColumn('U', "UserLong", "USER", "root(0)", reasonBy),
 	}
 }
 
@@ -296,7 +299,7 @@ func hardwareColumns() []NodeColumn {
 		}),
 		minimumColumn('c', "CPUs", "CPUS", func(n *status.Node) int64 { return int64(n.CPUs) }),
 		minimumColumn('d', "Disk", "TMP_DISK", func(n *status.Node) int64 { return n.TmpDisk }),
-		rangeColumn('e', "FreeMem", "FREE_MEM", freeMem,
+		rangeColumn('e', "FreeMem", "FREE_MEM", "0", freeMem,
 			func(n *status.Node) string { return strconv.FormatInt(freeMem(n), 10) }),
 		nodeColumn('f', "Features", "AVAIL_FEATURES", "(null)", features),
 		nodeColumn('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
@@ -305,8 +308,9 @@ func hardwareColumns() []NodeColumn {
 			func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
 		untruncatedHeader(nodeColumn('o', "NodeAddr", "NODE_ADDR", "",
 			func(n *status.Node) string { return n.Address })),
-		rangeColumn('O', "CPUsLoad", "CPU_LOAD", func(n *status.Node) int64 { return int64(n.Load) }, load),
-		nodeColumn('v', "Version", "VERSION", "", func(n *status.Node) string { return n.Version }),
+		rangeColumn('O', "CPUsLoad", "CPU_LOAD", "0.00",
+			func(n *status.Node) int64 { return int64(n.Load) }, load),
+		nodeColumn('v', "Version", "VERSION", "N/A", func(n *status.Node) string { return n.Version }),
 		minimumColumn('w', "Weight", "WEIGHT", func(n *status.Node) int64 { return int64(max(1, n.Weight)) }),
 		minimumColumn('X', "Sockets", "SOCKETS", func(n *status.Node) int64 { return int64(n.Sockets) }),
 		minimumColumn('Y', "Cores", "CORES", func(n *status.Node) int64 { return int64(n.Cores) }),

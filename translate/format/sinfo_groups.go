@@ -230,9 +230,12 @@ func SortNodeGroups(rows []NodeGroup, order string) {
 	slices.SortStableFunc(rows, func(a, b NodeGroup) int {
 		for _, k := range keys {
 			c := 0
-			if k.letter == 'P' && k.given {
+			switch {
+			case k.letter == 'P' && k.given:
 				c = place[a.Partition] - place[b.Partition]
-			} else {
+			case k.letter == 'N' && len(a.Nodes)+len(b.Nodes) == 0: // as in Slurm, backwards
+				c = place[b.Partition] - place[a.Partition]
+			default:
 				c = compareGroups(&a, &b, k.letter)
 			}
 			if k.descending {

@@ -32,7 +32,7 @@ var Sbcast = &CommandOptions{Name: "sbcast", Args: "SOURCE DEST", Interspersed: 
 }, More: common}
 
 // Sstat is the table of sstat's options.
-var Sstat = &CommandOptions{Name: "sstat", Terse: true,
+var Sstat = &CommandOptions{Name: "sstat", Interspersed: true, Terse: true,
 	Opening: "sstat [<OPTION>] -j <job(.stepid)>\n    Valid <OPTION> values are:",
 	Colon:   ":", Options: []*Option{
 		{Name: "allsteps", Short: 'a', Help: "show all steps of a job, and its batch script"},

@@ -79,8 +79,8 @@ func setArray(p *Parsed, v string, _ bool) error {
 
 func setDependency(p *Parsed, v string, _ bool) error {
 	d, err := value.Dependencies(v)
-	if err != nil {
-		return p.refuseJob("Job dependency problem")
+	if err != nil { // the server refuses it, after its checks of the size, the partitions and the nodes
+		d = value.UnreadableDependencies()
 	}
 	p.Job.Dependencies = d
 	return nil

@@ -35,6 +35,12 @@ func Dependencies(s string) (job.Dependencies, error) {
 	return d, nil
 }
 
+// UnreadableDependencies returns what stands for a text that is no list of dependencies, until
+// the server refuses it: one on a job that cannot exist.
+func UnreadableDependencies() job.Dependencies {
+	return job.Dependencies{Items: []job.Dependency{{Type: "afterany"}}}
+}
+
 // dependKey is a comparable form of a dependency.
 type dependKey struct {
 	job.Dependency

@@ -41,6 +41,7 @@ func (a *Admission) check(
 		func() error { return a.checkFields(&b.Spec.Job, caller) },
 		func() error { return a.checkLicenses(&b.Spec.Job) },
 		func() error { return a.checkWith(Checker.FeasibleNames, b) },
+		func() error { return checkDependencies(&b.Spec.Job) },
 		func() error { return a.checkReservation(&b.Spec.Job, user, parts) },
 		func() error { return a.checkReservationStart(b) },
 		func() error { return checkPayload(b) },
@@ -192,6 +193,17 @@ func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 	for i := range j.Dependencies.Items {
 		if j.Dependencies.Items[i].Type == "expand" {
 			return refuse(refusal.NotSupported) // as Slurm does without permit_job_expansion
+		}
+	}
+	return nil
+}
+
+// checkDependencies refuses dependencies that the command could not read; see
+// value.UnreadableDependencies.
+func checkDependencies(j *job.Job) error {
+	for i := range j.Dependencies.Items {
+		if d := &j.Dependencies.Items[i]; d.JobID == 0 && d.Type != "singleton" {
+			return refuse(refusal.DependencyProblem)
 		}
 	}
 	return nil

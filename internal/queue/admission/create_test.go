@@ -21,6 +21,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 func TestSubmission(t *testing.T) {
@@ -253,6 +254,12 @@ func TestRefusals(t *testing.T) {
 		"nice": {with(func(j *job.Job) { j.Nice = -1 }), string(refusal.InvalidNice)},
 		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
 			string(refusal.NotSupported)},
+		"dependencies that could not be read": {with(func(j *job.Job) {
+			j.Dependencies, j.Reservation = value.UnreadableDependencies(), "nosuch"
+		}), string(refusal.DependencyProblem)},
+		"more tasks than indexes before that": {with(func(j *job.Job) {
+			j.Dependencies, j.Array = value.UnreadableDependencies(), &job.Array{Spec: "0-1001"}
+		}), string(refusal.InvalidArray)},
 		"array": {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }),
 			string(refusal.InvalidArray)},
 		"long name": {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), string(refusal.TooLong)},

@@ -50,7 +50,9 @@ func memorySetter(name string, field func(*job.Shape) **int64) jobSetter {
 		megabytes := int64(n)
 		s := &c.b.Spec.Job.Shape
 		s.MemPerNode, s.MemPerCPU, s.MemPerGPU = nil, nil, nil
-		*field(s) = &megabytes
+		if *field(s) = &megabytes; megabytes == 0 { // all of the node's, as of --mem-per-cpu=0
+			s.MemPerNode, s.MemPerCPU = &megabytes, nil
+		}
 		return nil
 	}
 }

@@ -283,6 +283,9 @@ func TestEffects(t *testing.T) {
 		{pending(), "NumNodes", "1-2", func(j *job.Job) bool { return j.Shape.MinNodes == 1 && j.Shape.MaxNodes == 2 }},
 		{pending(), "Partition", "batch,debug", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
 		{pending(), "MinMemoryCPU", "1024", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
+		{pending(), "MinMemoryCPU", "0", func(j *job.Job) bool {
+			return j.Shape.MemPerCPU == nil && *j.Shape.MemPerNode == 0 // as in Slurm, all of the node's
+		}},
 		{pending(), "MinCPUs", "2", func(j *job.Job) bool { return j.Shape.MinCPUs == 2 && j.Shape.Tasks < 2 }},
 		{pending(), "ReqSockets", "1", func(j *job.Job) bool { return j.Shape.SocketsPerNode == 1 }},
 		{pending(), "TresPerJob", "gres:gpu:tesla:2", func(j *job.Job) bool {
