@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,6 +133,20 @@ func limitRow(e *example) string {
 	}
 	if len(differences(unlimited(e.slurm), unlimited(e.berth))) == 0 {
 		return "Planned starts"
+	}
+	return ""
+}
+
+// orderRow returns the row about the order of users, if a list of sacctmgr differs only in the
+// order of its lines.
+func orderRow(e *example) string {
+	sorted := func(lines []line) []line {
+		return slices.SortedFunc(slices.Values(lines), func(a, b line) int {
+			return cmp.Or(strings.Compare(a.where, b.where), strings.Compare(a.text, b.text))
+		})
+	}
+	if strings.HasPrefix(e.call.String(), "sacctmgr show") && len(differences(sorted(e.slurm), sorted(e.berth))) == 0 {
+		return "Accounts and users"
 	}
 	return ""
 }

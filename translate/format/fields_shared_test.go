@@ -37,7 +37,9 @@ func TestSharedWidths(t *testing.T) {
 func TestZeroWidth(t *testing.T) {
 	table := []Field{{Name: "JobID", Width: 12}, {Name: "User", Width: 9}}
 	for _, zero := range []bool{true, false} {
-		for text, width := range map[string]int{"jobid%0,user": 0, "jobid%,user": 0, "jobid%-x,user": 0, "jobid%3x,user": 3} {
+		for text, width := range map[string]int{
+			"jobid%0,user": 0, "jobid%,user": 0, "jobid%-x,user": 0, "jobid%3x,user": 3,
+		} {
 			if width == 0 && !zero {
 				width = 12
 			}
@@ -68,5 +70,15 @@ func TestEmptyPartitions(t *testing.T) {
 		"batch root root(0) N/A 0 0.00\n", "debug root root(0) N/A 0 0.00\n",
 	}; !slices.Equal(lines, want) {
 		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
+// TestFilesOfAllocation: a job without a script has a file for its output, but none for errors,
+// in squeue of Slurm 22.05.8.
+func TestFilesOfAllocation(t *testing.T) {
+	layout, _ := ParseNames(JobColumns(), "StdOut:0,StdErr:|")
+	j := status.Job{ID: 12, NoBatch: true, WorkDir: "/home/me"}
+	if got := string(layout.AppendRow(nil, &j, &Settings{})); got != "/home/me/slurm-12.outN/A|\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -314,6 +314,9 @@ func nameSpecial() []jobColumn {
 		customColumn(0, "StdOut", "STDOUT", files,
 			func(b []byte, j *status.Job, _ *Settings) []byte { return appendFile(b, j.StdOut, j) }),
 		customColumn(0, "StdErr", "STDERR", files, func(b []byte, j *status.Job, _ *Settings) []byte {
+			if j.NoBatch {
+				return append(b, "N/A"...)
+			}
 			return appendFile(b, cmp.Or(j.StdErr, j.StdOut), j)
 		}),
 		customColumn(0, "MinTime", "TIME_MIN", []string{"timeMin"},

@@ -227,6 +227,9 @@ func setImplicitTasks(p *Parsed) error {
 	if p.Command == Srun && (s.SocketsPerNode == 0 || s.CoresPerSocket == 0 || s.ThreadsPerCore == 0) {
 		return nil
 	}
+	if p.Command == Sbatch && s.TasksPerNode > 0 {
+		return nil // these count
+	}
 	nodes := s.MinNodes
 	if nodes == 0 { // the nodes that are named are all needed
 		nodes = int32(len(unique(slices.Clone(p.Job.Placement.NodeList))))
