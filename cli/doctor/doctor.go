@@ -95,6 +95,7 @@ func (d *doctor) check(ctx context.Context) {
 	d.permissions(ctx)
 	if d.queue(ctx) {
 		d.nodes(ctx)
+		d.devices(ctx)
 		d.topology(ctx)
 		d.pools(ctx)
 	}

@@ -96,6 +96,17 @@ func TestDoctor(t *testing.T) {
 		"a node is drained": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE"},{"name":"n2","state":"IDLE","flags":["DRAIN"],"reason":"disk"}]}`
 		}, "warning  1 of 2 nodes are down or drained: n2 disk", false},
+		"a device in trouble": {func(p fakeCluster) {
+			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1","deviceTrouble":"gres/gpu:a100 count reported lower than configured (1 < 2)"}]}`
+		}, "warning  devices of 1 nodes cannot be used: n1: gres/gpu:a100 count reported lower than configured (1 < 2)", false},
+		"a device plugin that reports nothing": {func(p fakeCluster) {
+			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1"}]}`
+			p["/apis/berth.hpc/v1alpha1/clusters/berth"] = `{"spec":{"devices":[{"name":"gpu","type":"a100","resource":"nvidia.com/gpu"},` +
+				`{"name":"gpu","type":"sim","resource":"example.com/sim"}]}}`
+		}, "warning  no node offers gpu:sim (example.com/sim)", false},
+		"devices": {func(p fakeCluster) {
+			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1,shard:4"}]}`
+		}, "ok       the nodes offer 2 kinds of generic resources", false},
 		"a network that is no tree": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/topology"] = `{"items":[{"name":"s0"}],"problems":["node n2 is below the switches s0 and s1; only the first counts"]}`
 		}, "warning  the network: node n2 is below the switches s0 and s1", false},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/apiclient"
 	"github.com/berth-hpc/berth/internal/agent/bind"
 	"github.com/berth-hpc/berth/internal/agent/coord"
+	"github.com/berth-hpc/berth/internal/agent/gpu"
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/peer"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
@@ -161,7 +163,7 @@ func (a *Agent) configure() error {
 		Dial: a.dialLaunch, Keep: a.keepConn, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
 		TaskProlog: a.site.TaskProlog, TaskEpilog: a.site.TaskEpilog,
 		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }),
-		GPUs:     gpuIndexes(&w.Hosts[w.Index]), GPULoad: a.gpuLoad, OOMKills: oomKills,
+		GPUs:     gpuIndexes(&w.Hosts[w.Index]), NearGPUs: nearGPUs(), GPULoad: a.gpuLoad, OOMKills: oomKills,
 		PMIx: filepath.Join(a.config.BinDir, wire.PMIxServer), TempDir: a.dir,
 	}
 	if w.Array != nil {
@@ -204,11 +206,22 @@ func (a *Agent) coordJob() *coord.Job {
 	return j
 }
 
-// gpuIndexes returns the indexes of the job's GPUs on a host, if they are known.
+// gpuIndexes returns the indexes of the job's GPUs on a host. Where a device plugin or driver chose
+// the GPUs, the container sees no others, and numbers them from 0. Partitions of GPUs have no
+// numbers of their own, so a node with some has none.
 func gpuIndexes(h *wire.Host) []int {
 	var ids []int
 	for _, g := range h.GRES {
 		if g.Name == "gpu" {
+			if g.Indexes == "" {
+				if isPartition(g.Type) {
+					return nil
+				}
+				for range min(g.Count, maxGPUs) {
+					ids = append(ids, len(ids))
+				}
+				continue
+			}
 			list, err := affinity.ParseCPUList(g.Indexes)
 			if err != nil {
 				return nil
@@ -218,6 +231,27 @@ func gpuIndexes(h *wire.Host) []int {
 	}
 	return ids
 }
+
+// nearGPUs returns a function that returns the CPUs near each of the GPUs with these indexes, as
+// far as they are known.
+func nearGPUs() func(ids []int) [][]int {
+	all := sync.OnceValue(func() map[int][]int { return gpu.Near(context.Background(), bind.Sys, "/dev") })
+	return func(ids []int) [][]int {
+		out := make([][]int, len(ids))
+		for i, id := range ids {
+			out[i] = all()[id]
+		}
+		return out
+	}
+}
+
+// maxGPUs is more than a node has.
+const maxGPUs = 1024
+
+// partition is the name of a part of a GPU, such as 1g.5gb.
+var partition = regexp.MustCompile(`^[0-9]+g\.[0-9]+gb`)
+
+func isPartition(kind string) bool { return partition.MatchString(kind) }
 
 // timestamp returns the current time as Slurm writes it in notices.
 func timestamp() string { return time.Now().Format("2006-01-02T15:04:05") }

@@ -65,7 +65,7 @@ func Allocation(in Input) []string {
 var nodeVariables = map[string]bool{
 	"SLURM_JOB_UID": true, "SLURM_JOB_GID": true, "SLURM_JOB_USER": true, "SLURM_CPUS_ON_NODE": true,
 	"SLURMD_NODENAME": true, "SLURM_TOPOLOGY_ADDR": true, "SLURM_TOPOLOGY_ADDR_PATTERN": true,
-	"SLURM_RESTART_COUNT": true, "SLURM_GPUS_ON_NODE": true, "SLURM_JOB_GPUS": true,
+	"SLURM_RESTART_COUNT": true, "SLURM_GPUS_ON_NODE": true, "SLURM_SHARDS_ON_NODE": true, "SLURM_JOB_GPUS": true,
 	"CUDA_VISIBLE_DEVICES": true, "ROCR_VISIBLE_DEVICES": true, "GPU_DEVICE_ORDINAL": true, "ZE_AFFINITY_MASK": true,
 }
 
@@ -162,7 +162,10 @@ func addTopology(e *list, here wire.Host) {
 
 // addDevices adds the GPUs of this node, with their indexes if they are known.
 func addDevices(e *list, here wire.Host) {
-	total, ids := gpuCount(here), gpuIndexes(here)
+	if shards := countOf(here, "shard"); shards > 0 {
+		e.add("SLURM_SHARDS_ON_NODE", number(shards))
+	}
+	total, ids := countOf(here, "gpu"), gpuIndexes(here)
 	if total == 0 {
 		return
 	}
@@ -311,16 +314,16 @@ func (in Input) tasks() int32 {
 	case s.TasksPerGPU > 0:
 		var gpus int64
 		for _, h := range in.Welcome.Hosts {
-			gpus += gpuCount(h)
+			gpus += countOf(h, "gpu")
 		}
 		return s.TasksOfGPUs(gpus)
 	}
 	return 0
 }
 
-func gpuCount(h wire.Host) (n int64) {
+func countOf(h wire.Host, name string) (n int64) {
 	for _, g := range h.GRES {
-		if g.Name == "gpu" {
+		if g.Name == name {
 			n += g.Count
 		}
 	}

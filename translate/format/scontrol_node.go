@@ -119,25 +119,55 @@ func GRESNames(nodes []status.Node) []string {
 	return names
 }
 
-// usedGRES returns the generic resources of a node that are in use, with a count of zero
-// for each if none is; a node without any has the cluster's.
+// usedGRES returns how many of each generic resource of a node are in use; a node without any has
+// the cluster's.
 func usedGRES(n *status.Node, cluster []string) string {
 	var out []string
-	if n.GRESUsed != "" {
-		return cmp.Or(n.GRESDevices, n.GRESUsed)
-	}
-	if n.GRES == "" {
+	used := splitGRES(cmp.Or(n.GRESDevices, n.GRESUsed))
+	if n.GRES == "" && len(used) == 0 {
 		for _, name := range cluster {
 			out = append(out, printable.Escape(name)+":0")
 		}
 		return strings.Join(out, ",")
 	}
-	for item := range strings.SplitSeq(n.GRES, ",") {
+	for _, item := range splitGRES(n.GRES) {
 		name := item
 		if i := strings.LastIndexByte(item, ':'); i > 0 {
 			name = item[:i]
 		}
-		out = append(out, name+":0(IDX:N/A)")
+		i := slices.IndexFunc(used, func(u string) bool {
+			count, found := strings.CutPrefix(u, name+":")
+			return found && count != "" && !strings.Contains(strings.SplitN(count, "(", 2)[0], ":")
+		})
+		if i < 0 {
+			out = append(out, name+":0(IDX:N/A)")
+			continue
+		}
+		out = append(out, used[i])
+		used = slices.Delete(used, i, i+1)
 	}
-	return strings.Join(out, ",")
+	return strings.Join(append(out, used...), ",") // the rest are in use although the node has them no more
+}
+
+// splitGRES splits a list such as gpu:a100:2(IDX:0,2),fpga:1.
+func splitGRES(list string) []string {
+	var out []string
+	start, depth := 0, 0
+	for i := range len(list) {
+		switch list[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, list[start:i])
+				start = i + 1
+			}
+		}
+	}
+	if start < len(list) {
+		out = append(out, list[start:])
+	}
+	return out
 }

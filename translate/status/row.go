@@ -149,6 +149,8 @@ type Node struct {
 	Reason   string   `json:"reason,omitempty"`
 	ReasonBy string   `json:"reasonBy,omitempty"`
 	ReasonAt int64    `json:"reasonAt,omitempty"`
+	// DeviceTrouble says which of the node's devices cannot be used.
+	DeviceTrouble string `json:"deviceTrouble,omitempty"`
 
 	Host           string   `json:"host,omitempty"`           // NodeHostName; empty: Name
 	Weight         int32    `json:"weight,omitempty"`         // 0: 1

@@ -36,22 +36,31 @@ const query = "index,uuid,name,utilization.gpu,memory.used,memory.total"
 // Sample returns the load of the visible GPUs. The error is ErrNone if nvidia-smi is not
 // installed.
 func Sample(ctx context.Context) ([]step.GPU, error) {
+	out, err := ask(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return parse(out)
+}
+
+// ask returns the columns of nvidia-smi's table.
+func ask(ctx context.Context, columns string) (string, error) {
 	program := find()
 	if program == "" {
-		return nil, ErrNone
+		return "", ErrNone
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--query-gpu="+query, "--format=csv,noheader,nounits")
+	cmd := exec.CommandContext(ctx, program, "--query-gpu="+columns, "--format=csv,noheader,nounits")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if errors.Is(err, syscall.ECHILD) { // the agent's reaper was faster; the output is complete
 		err = nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", program, err)
+		return "", fmt.Errorf("%s: %w", program, err)
 	}
-	return parse(string(out))
+	return string(out), nil
 }
 
 // find returns the path of nvidia-smi, or "".

@@ -30,7 +30,11 @@ func (t *tasks) gpuEnv(k *task, local int, environ []string) []string {
 	if b.Kind == affinity.None || t.part.NoGPUs || len(ids) == 0 {
 		return env.Without(environ, func(name string) bool { return slices.Contains(gpuVariables, name) })
 	}
-	positions, warnings := b.Select(local, len(ids))
+	var near []int
+	if b.Kind == affinity.GPUClosest && t.node.NearGPUs != nil {
+		near = affinity.Overlapping(t.node.NearGPUs(ids), t.cpusOf(local))
+	}
+	positions, warnings := b.Select(local, len(ids), near)
 	for _, w := range warnings {
 		t.errorLine(k, "slurmstepd: error: "+w)
 	}

@@ -67,6 +67,9 @@ type Node struct {
 	// GPUs on this node; nil: none, or unknown.
 	Topology func() *bind.Topology
 	GPUs     []int
+	// NearGPUs returns for each of the GPUs with these indexes the CPUs near it; nil for a GPU,
+	// or no function: they are unknown.
+	NearGPUs func(ids []int) [][]int
 
 	// PMIx is the path of the PMIx server program, which may be missing. TempDir
 	// is a directory that only the user can enter.

@@ -160,6 +160,8 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 	if p := s.NodePower(i); p != nil && row.Reason == "" {
 		row.Reason = p.Trouble(o)
 	}
+	row.DeviceTrouble = s.DeviceTrouble(i)
+	row.Reason = cmp.Or(row.Reason, row.DeviceTrouble)
 	return row
 }
 

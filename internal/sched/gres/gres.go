@@ -5,6 +5,7 @@ package gres
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,8 +34,7 @@ func (t Table) Lookup(resource corev1.ResourceName, labels map[string]string) (n
 			return t[i].Name, t[i].Type, true
 		}
 	}
-	kind, ok = vendorType(string(resource), labels)
-	return "gpu", kind, ok
+	return vendorGRES(string(resource), labels)
 }
 
 func matchLabels(wanted, labels map[string]string) bool {
@@ -59,8 +59,8 @@ func (t Table) LookupAnyNode(resource corev1.ResourceName) (g backfill.GRES, ok 
 		}
 		return g, true
 	}
-	if kind, vendor := vendorType(string(resource), nil); vendor {
-		return backfill.GRES{Name: "gpu", Type: kind}, true
+	if name, kind, vendor := vendorGRES(string(resource), nil); vendor {
+		return backfill.GRES{Name: name, Type: kind}, true
 	}
 	return g, false
 }
@@ -84,6 +84,26 @@ func (t Table) List(l corev1.ResourceList, labels map[string]string) []backfill.
 	}
 	slices.SortFunc(out, compare)
 	return out
+}
+
+// Missing returns, in Slurm's words, which generic resources of the node can be allocated only in
+// part, because its device plugin or driver reports some of the devices as unusable; or "".
+func (t Table) Missing(n *corev1.Node) string {
+	all := t.List(n.Status.Capacity, n.Labels)
+	usable := t.List(n.Status.Allocatable, n.Labels)
+	var out []string
+	for _, g := range all {
+		i := slices.IndexFunc(usable, func(u backfill.GRES) bool { return u.Name == g.Name && u.Type == g.Type })
+		left := int64(0)
+		if i >= 0 {
+			left = usable[i].Count
+		}
+		if left < g.Count {
+			out = append(out, fmt.Sprintf("gres/%s count reported lower than configured (%d < %d)",
+				strings.TrimSuffix(g.Name+":"+g.Type, ":"), left, g.Count))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // Resource returns the extended resource that n offers for a generic resource.

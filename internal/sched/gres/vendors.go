@@ -11,27 +11,43 @@ const NvidiaGPU = "nvidia.com/gpu"
 // vendor is a resource of a widely used device plugin, with the labels by which
 // the vendor's feature discovery names the product.
 type vendor struct {
+	name     string // of the generic resource
 	resource string
 	products []string // label keys; the first that a node has counts
 }
 
+// shardName is the generic resource of shares of GPUs, as in Slurm.
+const shardName = "shard"
+
+var (
+	nvidiaProduct = []string{"nvidia.com/gpu.product"}
+	amdProduct    = []string{"amd.com/gpu.product-name", "beta.amd.com/gpu.product-name"}
+	intelProduct  = []string{"gpu.intel.com/product"}
+)
+
 var vendors = []vendor{
-	{NvidiaGPU, []string{"nvidia.com/gpu.product"}},
-	{"nvidia.com/gpu.shared", []string{"nvidia.com/gpu.product"}},
-	{"amd.com/gpu", []string{"amd.com/gpu.product-name", "beta.amd.com/gpu.product-name"}},
-	{"gpu.intel.com/i915", []string{"gpu.intel.com/product"}},
-	{"gpu.intel.com/xe", []string{"gpu.intel.com/product"}},
+	{"gpu", NvidiaGPU, nvidiaProduct},
+	{shardName, "nvidia.com/gpu.shared", nvidiaProduct},
+	{"gpu", "amd.com/gpu", amdProduct},
+	{"gpu", "gpu.intel.com/i915", intelProduct},
+	{"gpu", "gpu.intel.com/xe", intelProduct},
 }
 
 // nvidiaMIG is the prefix of the resources of GPU partitions, such as
 // nvidia.com/mig-1g.10gb.
 const nvidiaMIG = "nvidia.com/mig-"
 
-// vendorType returns the GPU type that a vendor's resource is on a node with
+// nvidiaShared ends the resources of GPU partitions that several pods share.
+const nvidiaShared = ".shared"
+
+// vendorGRES returns the generic resource that a vendor's resource is on a node with
 // these labels. The type is "" if no feature discovery has labelled the node.
-func vendorType(resource string, labels map[string]string) (kind string, ok bool) {
+func vendorGRES(resource string, labels map[string]string) (name, kind string, ok bool) {
 	if profile, found := strings.CutPrefix(resource, nvidiaMIG); found {
-		return profile, profile != ""
+		if part, shared := strings.CutSuffix(profile, nvidiaShared); shared {
+			return shardName, part, part != ""
+		}
+		return "gpu", profile, profile != ""
 	}
 	for i := range vendors {
 		if vendors[i].resource != resource {
@@ -39,12 +55,12 @@ func vendorType(resource string, labels map[string]string) (kind string, ok bool
 		}
 		for _, key := range vendors[i].products {
 			if product := labels[key]; product != "" {
-				return productType(product), true
+				return vendors[i].name, productType(product), true
 			}
 		}
-		return "", true
+		return vendors[i].name, "", true
 	}
-	return "", false
+	return "", "", false
 }
 
 // productType returns the type that sites write in gres.conf(5) for a product:

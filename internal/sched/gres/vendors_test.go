@@ -1,6 +1,7 @@
 package gres
 
 import (
+	"cmp"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,29 +26,32 @@ func TestProductTypes(t *testing.T) {
 	}
 }
 
-// The resources of the vendors' device plugins are GPUs without any settings.
+// The resources of the vendors' device plugins are GPUs, or shares of them, without any settings.
 func TestVendorResourcesAreGPUs(t *testing.T) {
 	for _, tt := range []struct {
 		resource string
 		labels   map[string]string
 		kind     string
+		name     string // "": gpu
 	}{
-		{"nvidia.com/gpu", map[string]string{"nvidia.com/gpu.product": "NVIDIA-H200"}, "h200"},
-		{"nvidia.com/gpu", nil, ""},
-		{"nvidia.com/gpu.shared", map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}, "l4"},
-		{"nvidia.com/mig-1g.10gb", map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, "1g.10gb"},
-		{"amd.com/gpu", map[string]string{"amd.com/gpu.product-name": "AMD_Instinct_MI250X"}, "mi250x"},
-		{"amd.com/gpu", map[string]string{"beta.amd.com/gpu.product-name": "AMD_Instinct_MI100"}, "mi100"},
-		{"gpu.intel.com/i915", map[string]string{"gpu.intel.com/product": "Max_1100"}, "max1100"},
-		{"gpu.intel.com/xe", nil, ""},
+		{"nvidia.com/gpu", map[string]string{"nvidia.com/gpu.product": "NVIDIA-H200"}, "h200", ""},
+		{"nvidia.com/gpu", nil, "", ""},
+		{"nvidia.com/gpu.shared", map[string]string{"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}, "l4", "shard"},
+		{"nvidia.com/mig-1g.10gb", map[string]string{"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, "1g.10gb", ""},
+		{"amd.com/gpu", map[string]string{"amd.com/gpu.product-name": "AMD_Instinct_MI250X"}, "mi250x", ""},
+		{"amd.com/gpu", map[string]string{"beta.amd.com/gpu.product-name": "AMD_Instinct_MI100"}, "mi100", ""},
+		{"gpu.intel.com/i915", map[string]string{"gpu.intel.com/product": "Max_1100"}, "max1100", ""},
+		{"gpu.intel.com/xe", nil, "", ""},
+		{"nvidia.com/mig-1g.5gb", nil, "1g.5gb", ""},
+		{"nvidia.com/mig-1g.5gb.shared", nil, "1g.5gb", "shard"},
 	} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(tt.resource): resource.MustParse("4")}
 		got := Table(nil).List(n.Status.Allocatable, tt.labels)
-		if len(got) != 1 || got[0].Name != "gpu" || got[0].Type != tt.kind || got[0].Count != 4 {
+		if len(got) != 1 || got[0].Name != cmp.Or(tt.name, "gpu") || got[0].Type != tt.kind || got[0].Count != 4 {
 			t.Errorf("%s %v: %+v", tt.resource, tt.labels, got)
 		}
-		if r, ok := Resource(&v1alpha1.ClusterSpec{}, n, "gpu", tt.kind); !ok || string(r) != tt.resource {
+		if r, ok := Resource(&v1alpha1.ClusterSpec{}, n, cmp.Or(tt.name, "gpu"), tt.kind); !ok || string(r) != tt.resource {
 			t.Errorf("gpu:%s is %q", tt.kind, r)
 		}
 	}

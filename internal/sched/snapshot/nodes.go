@@ -145,6 +145,11 @@ func (s *Snapshot) Network() *topology.Network { return s.network }
 // NodeObject returns the object of the node with the number.
 func (s *Snapshot) NodeObject(i int) *corev1.Node { return s.nodes[i].object }
 
+// DeviceTrouble returns which devices of the node with the number cannot be used, or "".
+func (s *Snapshot) DeviceTrouble(i int) string {
+	return gres.Of(&s.params).Missing(s.nodes[i].object)
+}
+
 // NodeFeatures returns the features of the node with the number.
 func (s *Snapshot) NodeFeatures(i int) []string { return s.nodes[i].features }
 

@@ -83,7 +83,7 @@ func TestGPUBindAsRecorded(t *testing.T) {
 	} {
 		b := ParseGPUBind(c.bind, c.perTask)
 		for local, want := range c.want {
-			positions, warnings := b.Select(local, 2)
+			positions, warnings := b.Select(local, 2, nil)
 			last := ""
 			if len(warnings) > 0 {
 				last = warnings[len(warnings)-1]
@@ -115,9 +115,34 @@ func TestGPUsPerTaskBeyondInt(t *testing.T) {
 	} {
 		b := ParseGPUBind("per_task:"+n, "")
 		for local := range want {
-			if positions, _ := b.Select(local, 2); !reflect.DeepEqual(positions, want[local]) {
+			if positions, _ := b.Select(local, 2, nil); !reflect.DeepEqual(positions, want[local]) {
 				t.Errorf("per_task:%s: task %d: %v, want %v", n, local, positions, want[local])
 			}
+		}
+	}
+}
+
+// With closest, a task gets the GPUs that are near one of its CPUs; all, if it is not known which
+// are; and the first one, with a warning, if none is.
+func TestClosestGPUs(t *testing.T) {
+	b := ParseGPUBind("closest", "")
+	near := [][]int{{0, 1}, {2, 3}, {2, 3}}
+	for _, tt := range []struct {
+		near [][]int
+		cpus []int
+		want []int
+		warn int
+	}{
+		{near, []int{1}, []int{0}, 0},
+		{near, []int{3}, []int{1, 2}, 0},
+		{near, []int{1, 2}, []int{0, 1, 2}, 0},
+		{near, []int{9}, []int{0}, 2},
+		{[][]int{{0}, nil, {2}}, []int{0}, []int{0, 1, 2}, 0},
+		{near, nil, []int{0}, 2},
+	} {
+		got, warnings := b.Select(0, 3, Overlapping(tt.near, tt.cpus))
+		if !reflect.DeepEqual(got, tt.want) || len(warnings) != tt.warn {
+			t.Errorf("near %v, CPUs %v: %v %q, want %v", tt.near, tt.cpus, got, warnings, tt.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package affinity
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +24,24 @@ const (
 	gpuSingle  = "single"   // N tasks share one
 	gpuPerTask = "per_task" // N for each task
 )
+
+// GPUClosest is the Kind that binds each task to the GPUs near its CPUs.
+const GPUClosest = "closest"
+
+// Overlapping returns the positions of the lists in which one of the ids is, or nil if a list is
+// empty: it is not known then which ids belong to it.
+func Overlapping(lists [][]int, ids []int) []int {
+	out := []int{}
+	for i, list := range lists {
+		if len(list) == 0 {
+			return nil
+		}
+		if slices.ContainsFunc(ids, func(id int) bool { return slices.Contains(list, id) }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
 
 // maxGPUs is more GPUs than a node has. Larger numbers mean the same.
 const maxGPUs = 1 << 16
@@ -59,8 +78,9 @@ func ParseGPUBind(text, perTask string) GPUBind {
 
 // Select returns the GPUs of a local task (counted from 0 on its node), as ascending
 // positions among the count GPUs that the step has on the node, and warnings for the
-// user. count must be at least 1.
-func (b *GPUBind) Select(local, count int) (positions []int, warnings []string) {
+// user. count must be at least 1. near are the positions of the GPUs that are near the task's
+// CPUs; nil: it is not known which are.
+func (b *GPUBind) Select(local, count int, near []int) (positions []int, warnings []string) {
 	all := make([]int, count)
 	for i := range all {
 		all[i] = i
@@ -90,7 +110,11 @@ func (b *GPUBind) Select(local, count int) (positions []int, warnings []string) 
 				positions = append(positions, n)
 			}
 		}
-	default: // closest: no device plugin reports which GPUs are close to which CPUs
+	case GPUClosest:
+		if positions = near; near == nil {
+			return all, warnings
+		}
+	default:
 		return all, warnings
 	}
 	if len(positions) > 0 {
