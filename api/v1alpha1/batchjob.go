@@ -291,6 +291,9 @@ type NodeAllocation struct {
 	// "0-3,8". Both count hardware threads, as Slurm does.
 	CPUs   int32  `json:"cpus"`
 	CPUIDs string `json:"cpuIDs,omitempty"`
+	// PodCPUs: CPUIDs are the only CPUs on which the kernel lets the pod run, as its agent
+	// reported. The planned ones may have been others.
+	PodCPUs bool `json:"podCPUs,omitempty"`
 	// Sharers is the number of jobs that may have the same CPUs (OverSubscribe); 0: one.
 	Sharers int32 `json:"sharers,omitempty"`
 	Memory  int64 `json:"memory,omitempty"` // MiB

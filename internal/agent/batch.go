@@ -192,6 +192,7 @@ func (b *batch) start() error {
 		Path: path, Args: append([]string{path}, a.job.Batch.Args...), Dir: dir, Env: environ,
 		Files:   b.files.stdio(),
 		Rlimits: a.job.Batch.Rlimits, Umask: -1, NeedPID: true, Helper: a.config.Helper,
+		CPUs: a.node.Allocated(a.welcome.Hosts[a.welcome.Index].CPUIDs),
 	})
 	if err == nil {
 		return nil

@@ -142,6 +142,18 @@ func TestCPUBinding(t *testing.T) {
 	}
 }
 
+// TestBatchScriptIsBound checks that the batch script, like tasks, has the CPUs of the job.
+func TestBatchScriptIsBound(t *testing.T) {
+	t.Parallel()
+	last := fmt.Sprint(ownCPUs(t)[1])
+	show := "awk '/^Cpus_allowed_list/ {print $2}' /proc/self/status"
+	for i, got := range bound(t, last, 1, show, "srun -n1 "+show) {
+		if got != last+"\nrc=0" {
+			t.Errorf("%d: %q, want CPU %s", i, got, last)
+		}
+	}
+}
+
 // agentsMask returns the line of /proc/self/status of a process that is not bound.
 func agentsMask(t *testing.T) string {
 	t.Helper()

@@ -26,9 +26,9 @@ import (
 // arguments: an agent repeats a request that was not answered.
 type Keeper interface {
 	// GangReady is called when every agent of the attempt has said hello;
-	// addresses[i] is host:port of node i's agent. It returns the job as
-	// written: RUNNING, with its start time and the addresses.
-	GangReady(ctx context.Context, jobID int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error)
+	// agents[i] is the agent of node i. It returns the job as written: RUNNING,
+	// with its start time and the addresses.
+	GangReady(ctx context.Context, jobID int64, attempt int32, agents []wire.AgentInfo) (*v1alpha1.BatchJob, error)
 	// Report handles a report of the batch host's agent; nil: it is recorded.
 	Report(ctx context.Context, jobID int64, attempt int32, r wire.Report) error
 }

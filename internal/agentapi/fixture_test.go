@@ -113,7 +113,7 @@ func (h *fixture) create(ctx context.Context, c client.WithWatch, o client.Objec
 	return nil
 }
 
-func (h *fixture) GangReady(_ context.Context, id int64, n int32, addresses []string) (*v1alpha1.BatchJob, error) {
+func (h *fixture) GangReady(_ context.Context, id int64, n int32, agents []wire.AgentInfo) (*v1alpha1.BatchJob, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ready++
@@ -124,8 +124,8 @@ func (h *fixture) GangReady(_ context.Context, id int64, n int32, addresses []st
 	b := old.DeepCopy()
 	start := metav1.NewMicroTime(h.clock())
 	b.Status.State, b.Status.StartTime = v1alpha1.StateRunning, &start
-	for i := range addresses {
-		b.Status.Allocation.Nodes[i].Address = addresses[i]
+	for i := range agents {
+		b.Status.Allocation.Nodes[i].Address = agents[i].Address
 	}
 	fake.Feed(h.Cluster, b)
 	return b, nil

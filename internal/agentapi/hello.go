@@ -20,13 +20,13 @@ type gangs struct {
 
 // gang is one attempt whose agents report one by one.
 type gang struct {
-	mu        sync.Mutex
-	addresses []string
-	missing   int
-	calling   bool
-	done      chan struct{}      // closed when job or over is set
-	job       *v1alpha1.BatchJob // as the Keeper wrote it
-	over      bool
+	mu      sync.Mutex
+	agents  []wire.AgentInfo
+	missing int
+	calling bool
+	done    chan struct{}      // closed when job or over is set
+	job     *v1alpha1.BatchJob // as the Keeper wrote it
+	over    bool
 }
 
 func (g *gangs) get(at attempt, size int) *gang {
@@ -34,7 +34,7 @@ func (g *gangs) get(at attempt, size int) *gang {
 	defer g.mu.Unlock()
 	x := g.open[at]
 	if x == nil {
-		x = &gang{addresses: make([]string, size), missing: size, done: make(chan struct{})}
+		x = &gang{agents: make([]wire.AgentInfo, size), missing: size, done: make(chan struct{})}
 		g.open[at] = x
 	}
 	return x
@@ -63,13 +63,13 @@ func (x *gang) finish(job *v1alpha1.BatchJob) {
 
 // join adds an agent; first reports whether it was not known. call is true for the agent that
 // is to call the Keeper: the gang is complete, and no other agent calls it.
-func (x *gang) join(index int, address string) (call, first bool, err error) {
+func (x *gang) join(index int, a wire.AgentInfo) (call, first bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	switch x.addresses[index] {
-	case address:
+	switch x.agents[index].Address {
+	case a.Address:
 	case "":
-		x.addresses[index] = address
+		x.agents[index] = a
 		x.missing--
 		first = true
 	default:
@@ -121,6 +121,9 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	if _, port, err := net.SplitHostPort(h.Address); err != nil || port == "" || len(h.Address) > 300 {
 		return nil, &failure{http.StatusBadRequest, fmt.Sprintf("%q is not host:port", h.Address)}
 	}
+	if len(h.CPUs) > maxCPUList {
+		return nil, &failure{http.StatusBadRequest, "the list of CPUs is too long"}
+	}
 	if started(a.job) {
 		return s.repeat(a, h)
 	}
@@ -131,7 +134,7 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	if known, ok := s.Cluster.Job(a.JobID); !ok || known.Status.Attempt > a.Attempt {
 		s.gangs.drop(a.attempt()) // it has just ended
 	}
-	call, first, err := g.join(a.Index, h.Address)
+	call, first, err := g.join(a.Index, wire.AgentInfo{Address: h.Address, CPUs: h.CPUs})
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +158,9 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	}
 	return g.job, nil
 }
+
+// maxCPUList limits the list of CPUs that an agent reports, in bytes.
+const maxCPUList = 4096
 
 // repeat answers an agent whose gang was complete before: the first answer was lost.
 func (s *Server) repeat(a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
@@ -210,7 +216,7 @@ func (s *Server) ready(at attempt, g *gang) {
 func (s *Server) notifyKeeper(at attempt, g *gang) (*v1alpha1.BatchJob, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return s.Keeper.GangReady(ctx, at.id, at.n, g.addresses)
+	return s.Keeper.GangReady(ctx, at.id, at.n, g.agents)
 }
 
 // retryPause is the time between two calls of the Keeper for one gang.

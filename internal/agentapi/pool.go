@@ -80,10 +80,12 @@ func (p *Pool) Reserve(reuseKey string, n *v1alpha1.NodeAllocation, templateHash
 	return nil
 }
 
-// same reports whether both allocations are the same resources of the same node.
+// same reports whether a pod with the allocation a can run a job with the planned allocation b:
+// they are the same resources of the same node. The kubelet's CPU manager gives the pod CPUs of
+// its own choice, whatever the plan says.
 func same(a, b *v1alpha1.NodeAllocation) bool {
-	if a.Name != b.Name || a.Node != b.Node || a.CPUs != b.CPUs || a.CPUIDs != b.CPUIDs || a.Memory != b.Memory ||
-		len(a.GRES) != len(b.GRES) {
+	if a.Name != b.Name || a.Node != b.Node || a.CPUs != b.CPUs || a.CPUIDs != b.CPUIDs && !a.PodCPUs ||
+		a.Memory != b.Memory || len(a.GRES) != len(b.GRES) {
 		return false
 	}
 	for i := range a.GRES {
@@ -92,6 +94,14 @@ func same(a, b *v1alpha1.NodeAllocation) bool {
 		}
 	}
 	return true
+}
+
+// Record sets what is known of the place in the allocation of a job that will run there.
+func (x *Place) Record(n *v1alpha1.NodeAllocation) {
+	n.Address = x.Address
+	if x.node.PodCPUs {
+		n.CPUIDs, n.PodCPUs = x.node.CPUIDs, true
+	}
 }
 
 // Assign sends a job to the reserved agent at x. It does not wait.

@@ -66,6 +66,26 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// A pod to which the kubelet gave CPUs runs any job with as many CPUs of its node, on these.
+func TestPoolOfPodsWithOwnCPUs(t *testing.T) {
+	p := NewPool(func() time.Time { return time.Unix(1000, 0) })
+	b := ended(88, "3")
+	b.Status.Allocation.Nodes[0].PodCPUs = true
+	p.Offer(b, "a", "m")
+	m := func() string { return "m" }
+	if x := p.Reserve("a", &v1alpha1.NodeAllocation{Name: "n1", CPUs: 2, CPUIDs: "0-1"}, m); x != nil {
+		t.Error("reserved for more CPUs")
+	}
+	n := v1alpha1.NodeAllocation{Name: "n1", CPUs: 1, CPUIDs: "0"}
+	x := p.Reserve("a", &n, m)
+	if x == nil {
+		t.Fatal("not reserved")
+	}
+	if x.Record(&n); n.CPUIDs != "3" || !n.PodCPUs || n.Address != "a:1" {
+		t.Errorf("%+v", n)
+	}
+}
+
 // A plan in which the place of an agent was free, and that uses it for no job, makes
 // the agent exit. An older plan does not.
 func TestReleaseUnused(t *testing.T) {

@@ -23,6 +23,9 @@ type Hello struct {
 	CPUs string `json:"cpus,omitempty"`
 }
 
+// AgentInfo is what the Keeper records about an agent: Address and CPUs of its Hello.
+type AgentInfo struct{ Address, CPUs string }
+
 // Welcome is the answer to Hello. It describes the job to the agent.
 type Welcome struct {
 	JobID   int64  `json:"jobID"`

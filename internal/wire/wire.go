@@ -39,6 +39,13 @@ const (
 	AnnotationWeight  = "berth.hpc/weight" // nodes with a lower weight are allocated first
 	AnnotationState   = "berth.hpc/state"  // "drain", "down"
 	AnnotationReason  = "berth.hpc/reason" // why, by whom, when: "text [user@2026-01-02T03:04:05]"
+	// AnnotationCPUManager on a Node is its kubelet's cpuManagerPolicy ("none", "static"), followed
+	// by policy options that are on, separated by commas; AnnotationTopologyManager is its
+	// topologyManagerPolicy. AnnotationNUMACPUs lists the CPUs of each NUMA node that the
+	// kubelet gives to pods, such as "1-15;16-31".
+	AnnotationCPUManager      = "berth.hpc/cpu-manager"
+	AnnotationTopologyManager = "berth.hpc/topology-manager"
+	AnnotationNUMACPUs        = "berth.hpc/numa-cpus"
 	// AnnotationDrainedFor is the type of the condition for which a Node was drained.
 	AnnotationDrainedFor = "berth.hpc/drained-for"
 	// AnnotationRemoval is the announcement that a Node will be removed: when it was seen, and

@@ -18,21 +18,34 @@ import (
 // known and the agent may use all of them.
 func (t *tasks) bind() {
 	cmd := &t.launch.Command
-	if cmd.CPUBind.Kind == affinity.None || t.node.CPUs == nil || t.part.CPUIDs == "" {
+	if cmd.CPUBind.Kind == affinity.None {
 		return
 	}
-	ids, err := affinity.ParseCPUList(t.part.CPUIDs)
-	if err != nil {
+	allocated := t.node.Allocated(t.part.CPUIDs)
+	if allocated == nil {
 		return
-	}
-	for _, id := range ids {
-		if !t.node.CPUs.IsSet(id) {
-			return
-		}
 	}
 	t.masks = t.node.Topology().CPUs(&cmd.CPUBind, &bind.Tasks{
-		CPUs: ids, Count: len(t.tasks), Per: int(max(t.part.PerTask, 1)), Distribution: t.launch.Step.Distribution,
+		CPUs: numbers(allocated), Count: len(t.tasks), Per: int(max(t.part.PerTask, 1)),
+		Distribution: t.launch.Step.Distribution,
 	})
+}
+
+// Allocated returns the CPUs of the list, or nil if processes cannot be bound to them:
+// they are not known, or the agent may not use all of them.
+func (n *Node) Allocated(list string) *unix.CPUSet {
+	ids, err := affinity.ParseCPUList(list)
+	if err != nil || len(ids) == 0 || n.CPUs == nil {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, id := range ids {
+		if !n.CPUs.IsSet(id) {
+			return nil
+		}
+		set.Set(id)
+	}
+	return &set
 }
 
 // mask returns the CPUs of a local task, or nil if it may use all of the

@@ -32,6 +32,9 @@ func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSe
 	if j.sharers() > 1 && e.oversubscribes {
 		return chooseSharedCPUs(n, e.minSharers, a)
 	}
+	if n.aligned(a.Memory) {
+		return n.chooseAligned(a.CPUCount, forbidden)
+	}
 	threads := n.threads()
 	if threads == 1 && n.sockets() == 1 && j.TasksPerSocket == 0 {
 		return n.firstFree(a.CPUCount, forbidden)

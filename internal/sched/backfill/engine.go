@@ -19,6 +19,7 @@ type engine struct {
 	oversubscribes   bool              // some jobs may have the same CPUs
 	minSharers       int               // the smallest number of jobs on a CPU that a job allows
 	multithreaded    bool              // some node has several CPUs in a core
+	aligns           bool              // some node aligns CPUs
 	hasPositions     bool              // the nodes have positions
 	longestBoot      int64             // of all nodes; 0: all nodes run
 	users            map[int64]int32
@@ -144,6 +145,7 @@ func (e *engine) detectFeatures() {
 	for i := range e.s.Nodes {
 		n := &e.s.Nodes[i]
 		e.multithreaded = e.multithreaded || n.ThreadsPerCore > 1
+		e.aligns = e.aligns || n.Alignment != AlignNone
 		e.hasPositions = e.hasPositions || n.Position != 0
 		if !n.Unavailable {
 			e.longestBoot = max(e.longestBoot, n.Boot)

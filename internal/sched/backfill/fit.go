@@ -82,7 +82,11 @@ func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 		return false
 	}
 	cpus := j.cpusFor(n, tasks)
-	if cpus > o.cpus || j.memoryFor(n, cpus) > o.memory {
+	memory := j.memoryFor(n, cpus)
+	if cpus > o.cpus || memory > o.memory {
+		return false
+	}
+	if n.aligned(memory) && !n.canAlign(cpus, o.taken) {
 		return false
 	}
 	_, ok := j.gresFor(o, j.GRES, tasks)

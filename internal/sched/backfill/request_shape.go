@@ -137,8 +137,8 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	if s.ExactPerNode {
 		each = max(1, s.TasksPerNode)
 	}
-	exactly := s.sharers() <= 1 && !e.tracksOwners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 &&
-		(!s.Overcommit || s.TasksPerNode == 0)
+	exactly := s.sharers() <= 1 && !e.tracksOwners && !e.aligns && len(s.GRES)+len(s.GRESPerTask) == 0 &&
+		s.TasksPerSocket == 0 && (!s.Overcommit || s.TasksPerNode == 0)
 	nd := nodeDemand{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
 		sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
 	nd.cpus, nd.memory = s.leastCPUs(), clampInt32(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))
@@ -159,7 +159,7 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	s.class, same = e.classFor(nd, s.gres)
 	s.classDecides = exactly && same
 	s.dominance = e.dominanceGroupOf(s, k, plain)
-	s.simple = s.classDecides && plain && s.tasksWanted(s.leastNodes) == s.leastNodes*each
+	s.simple = s.classDecides && plain && !e.aligns && s.tasksWanted(s.leastNodes) == s.leastNodes*each
 	if s.class != nil && !s.Overcommit && s.sharers() <= 1 && s.perTask() >= int(s.class.cpus) {
 		s.leastTasks = int64(s.tasksWanted(s.leastNodes))
 	}

@@ -19,7 +19,8 @@ type offer struct {
 	cpus   int
 	memory int64
 	gres   []GRES
-	whole  bool // no other job has resources of the node
+	whole  bool   // no other job has resources of the node
+	taken  CPUSet // CPUs that are not free now, on a node that aligns them
 }
 
 // interval is a range of slots, and the time that a job would run in it.
@@ -190,6 +191,9 @@ func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int
 func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) offer {
 	o := offer{cpus: max(0, cpus), whole: cpus >= int(n.cpus)}
 	o.memory = int64(e.minimum(n.first+1, in.from, in.to))
+	if e.aligns && in.start == e.now {
+		o.taken = n.cores // for later starts it is not known which CPUs will be free
+	}
 	if s.sharers() > 1 && e.oversubscribes {
 		o.cpus = e.sharedOffer(n, e.minSharers, in)
 	}

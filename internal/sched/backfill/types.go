@@ -156,8 +156,12 @@ type Node struct {
 	// Sockets is the number of sockets over which the cores are distributed evenly, in the
 	// order of their ids. 0, or a number that does not divide the cores, means 1.
 	Sockets int
-	Memory  int64
-	GRES    []GRES
+	// Alignment is what the node's kubelet requires of the CPUs of a job, and NUMA the CPUs of
+	// each NUMA node that it can give to pods.
+	Alignment Alignment
+	NUMA      []CPUSet
+	Memory    int64
+	GRES      []GRES
 	// TopologyPath names the switches or blocks above the node, from the root of the
 	// topology to the leaf. Nodes without a path share a leaf.
 	TopologyPath []string

@@ -1,7 +1,6 @@
 package clusterview
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -113,6 +112,15 @@ func allocationState(n *status.Node) string {
 	return "ALLOCATED"
 }
 
+// extra returns the text of an operator, or else what Berth says about the node's hardware.
+func extra(o *corev1.Node) string {
+	if text := o.Annotations[wire.AnnotationExtra]; text != "" {
+		return text
+	}
+	parts := []string{nodeinfo.CoresOfJobs(o), nodeinfo.AssumedHardware(o)}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
 func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 	n, o := &s.Nodes[i], s.NodeObject(i)
 	threads, sockets := max(1, n.ThreadsPerCore), nodeinfo.Sockets(o)
@@ -131,7 +139,7 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		OS:       strings.TrimSpace(systemName(info.OperatingSystem) + " " + info.KernelVersion),
 		Arch:     machine(info.Architecture),
 		Comment:  o.Annotations[wire.AnnotationComment],
-		Extra:    cmp.Or(o.Annotations[wire.AnnotationExtra], nodeinfo.AssumedHardware(o)),
+		Extra:    extra(o),
 		CPUBind:  o.Annotations[wire.AnnotationCPUBind],
 		// As in Slurm without NodeAddr in slurm.conf. Jobs reach each other by this name; at
 		// the address of the Node object, which is the kubelet's, no job listens.

@@ -191,20 +191,20 @@ func (w *world) serve() {
 		if !created || b.Status.State != v1alpha1.StateConfiguring || b.Status.Allocation == nil {
 			continue
 		}
-		var addresses []string
+		var agents []wire.AgentInfo
 		for i := range b.Status.Allocation.Nodes {
 			node := b.Status.Allocation.Nodes[i].Node
 			if w.lost[node] {
 				continue
 			}
-			addresses = append(addresses, node+":1")
+			agents = append(agents, wire.AgentInfo{Address: node + ":1"})
 			fake.Feed(w.Cluster, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: fmt.Sprintf("job-%d-%d-%d", b.Spec.JobID, attempt, i),
 				Labels:      map[string]string{wire.LabelJobID: fmt.Sprint(b.Spec.JobID), wire.LabelAttempt: strconv.Itoa(int(attempt))},
 				Annotations: map[string]string{wire.AnnotationNodeOffset: "0", batchv1.JobCompletionIndexAnnotation: strconv.Itoa(i)}},
 				Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 		}
-		if len(addresses) == len(b.Status.Allocation.Nodes) {
-			_, _ = w.keep.GangReady(w.Context(), b.Spec.JobID, attempt, addresses) // the job may not be placed any more
+		if len(agents) == len(b.Status.Allocation.Nodes) {
+			_, _ = w.keep.GangReady(w.Context(), b.Spec.JobID, attempt, agents) // the job may not be placed any more
 		}
 	}
 }

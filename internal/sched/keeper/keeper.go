@@ -55,8 +55,8 @@ type Config struct {
 	// nil: it need not be.
 	Stored func(b *v1alpha1.BatchJob) bool
 	// Refused is called with the Kubernetes name of a node whose kubelet rejected a
-	// planned pod; it may be nil.
-	Refused func(node string)
+	// planned pod, and the job if only that cannot run there, else 0; it may be nil.
+	Refused func(node string, job int64)
 	// Nodes returns the nodes as sinfo shows them, which replace failed nodes of
 	// reservations; nil: failed nodes are not replaced.
 	Nodes func() []status.Node

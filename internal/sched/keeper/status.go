@@ -63,7 +63,7 @@ func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o decide.Outcome
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetOutcome(b, s, o, k.Now()) })
 	if err == nil {
 		k.logRequeue(b, &o)
-		k.reportRefusedNode(ctx, &o)
+		k.reportRefusedNode(ctx, b, &o)
 	}
 	return err
 }
@@ -88,8 +88,9 @@ func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *deci
 }
 
 // reportRefusedNode corrects the view of a node whose kubelet refused a pod: the
-// node is read again, and the planner avoids it for a while.
-func (k *Keeper) reportRefusedNode(ctx context.Context, o *decide.Outcome) {
+// node is read again, and the planner avoids it for a while: for this job only, if the
+// node cannot align its CPUs.
+func (k *Keeper) reportRefusedNode(ctx context.Context, b *v1alpha1.BatchJob, o *decide.Outcome) {
 	if o.Refused == "" {
 		return
 	}
@@ -97,8 +98,12 @@ func (k *Keeper) reportRefusedNode(ctx context.Context, o *decide.Outcome) {
 	if err := k.Cluster.Client.Get(ctx, client.ObjectKey{Name: o.Refused}, n); err == nil {
 		k.Cluster.Nodes.Apply(n)
 	}
-	if k.Refused != nil {
-		k.Refused(o.Refused)
+	switch {
+	case k.Refused == nil:
+	case o.Misaligned:
+		k.Refused(o.Refused, b.Spec.JobID)
+	default:
+		k.Refused(o.Refused, 0)
 	}
 }
 
@@ -120,11 +125,11 @@ func (k *Keeper) finish(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return err
 }
 
-// GangReady is called when every agent of the attempt has reported, with the agents'
-// addresses in the order of the job's nodes. It makes the job RUNNING and returns it as
-// written; a repeated call returns the present job.
+// GangReady is called when every agent of the attempt has reported, with the agents in
+// the order of the job's nodes. It makes the job RUNNING and returns it as written; a
+// repeated call returns the present job.
 func (k *Keeper) GangReady(
-	ctx context.Context, jobID int64, attempt int32, addresses []string,
+	ctx context.Context, jobID int64, attempt int32, agents []wire.AgentInfo,
 ) (*v1alpha1.BatchJob, error) {
 	return k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
 		switch b.Status.State {
@@ -134,8 +139,8 @@ func (k *Keeper) GangReady(
 		default:
 			return nil, ErrNotCurrent
 		}
-		if len(addresses) != len(b.Status.Allocation.Nodes) {
-			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses),
+		if len(agents) != len(b.Status.Allocation.Nodes) {
+			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(agents),
 				len(b.Status.Allocation.Nodes), jobID)
 		}
 		if b.EndRequested() || b.RequeueRequested() {
@@ -145,7 +150,9 @@ func (k *Keeper) GangReady(
 			now := metav1.NewMicroTime(k.Now())
 			s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
 			for i := range s.Allocation.Nodes {
-				s.Allocation.Nodes[i].Address = addresses[i]
+				n := &s.Allocation.Nodes[i]
+				n.Address = agents[i].Address
+				decide.SetCPUs(n, agents[i].CPUs)
 			}
 			k.noteProgress(b, func(m *decide.Progress) { m.Failures = 0 })
 		}, nil

@@ -315,6 +315,24 @@ func TestQueriesWhilePlanning(t *testing.T) {
 	}
 }
 
+// A node whose kubelet cannot align the CPUs of a job gets other jobs. The job gets another node;
+// if there is none, it is tried again after a while.
+func TestMisalignedJobGetsAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		settle()
+		b.Refused("n1", 2)
+		b.submit(1, 1)
+		b.submit(2, 1)
+		settle()
+		b.want(v1alpha1.StateConfiguring, "")
+		time.Sleep(minRefusal + 2*time.Second)
+		synctest.Wait()
+		b.want(v1alpha1.StateConfiguring, v1alpha1.StateConfiguring)
+	})
+}
+
 // A node whose kubelet refused a pod gets no job for a while, and twice as long after the next
 // refusal. The pods of one gang count once. After that time the job starts by itself.
 func TestRefusingNodeGetsNoJobForAWhile(t *testing.T) {
@@ -322,8 +340,8 @@ func TestRefusingNodeGetsNoJobForAWhile(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
 		settle()
-		b.Refused("n1")
-		b.Refused("n1")
+		b.Refused("n1", 0)
+		b.Refused("n1", 0)
 		b.submit(1, 4)
 		time.Sleep(minRefusal - time.Second)
 		synctest.Wait()
@@ -331,7 +349,7 @@ func TestRefusingNodeGetsNoJobForAWhile(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		b.want(v1alpha1.StateConfiguring)
 		b.end(1)
-		b.Refused("n1")
+		b.Refused("n1", 0)
 		b.submit(2, 4)
 		time.Sleep(2*minRefusal - 2*time.Second)
 		synctest.Wait()

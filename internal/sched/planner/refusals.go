@@ -1,8 +1,11 @@
 package planner
 
 import (
+	"maps"
 	"sync"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
 )
 
 // refusal is what is known about a kubelet that refused planned pods.
@@ -26,6 +29,7 @@ const (
 type refusals struct {
 	mu     sync.Mutex
 	byNode map[string]refusal // by Kubernetes name
+	byJob  map[int64]*jobRefusals
 }
 
 // add records a refusal and returns until when no job is planned onto the node.
@@ -67,12 +71,70 @@ func (r *refusals) current(now time.Time) map[string]time.Time {
 	return out
 }
 
+// jobRefusals are the nodes whose kubelets cannot align the CPUs of a job.
+type jobRefusals struct {
+	refusal
+	nodes map[string]bool // by Kubernetes name
+}
+
+// misalignedMemory is how long such a node is not tried again for the job.
+const misalignedMemory = time.Hour
+
+// addJob records that the node cannot align the job's CPUs, and returns until when the job
+// waits if there are no other nodes for it.
+func (r *refusals) addJob(job int64, node string, now time.Time) (until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, x := range r.byJob {
+		if now.Sub(x.at) > misalignedMemory {
+			delete(r.byJob, id)
+		}
+	}
+	if r.byJob == nil {
+		r.byJob = map[int64]*jobRefusals{}
+	}
+	x := r.byJob[job]
+	if x == nil {
+		x = &jobRefusals{nodes: map[string]bool{}}
+		r.byJob[job] = x
+	}
+	x.nodes[node] = true
+	if !now.Before(x.until) {
+		x.until = now.Add(min(minRefusal<<min(x.times, 8), maxRefusal))
+		x.times++
+	}
+	x.at = now
+	return x.until
+}
+
+// misaligned returns the nodes that cannot align the CPUs of jobs.
+func (r *refusals) misaligned(now time.Time) map[int64]snapshot.Misaligned {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out map[int64]snapshot.Misaligned
+	for id, x := range r.byJob {
+		if now.Sub(x.at) > misalignedMemory {
+			continue
+		}
+		if out == nil {
+			out = map[int64]snapshot.Misaligned{}
+		}
+		out[id] = snapshot.Misaligned{Nodes: maps.Clone(x.nodes), Until: x.until}
+	}
+	return out
+}
+
 // Refused records that the kubelet of a node (by its Kubernetes name) refused a planned
-// pod. No job is planned onto the node for a while.
-func (p *Planner) Refused(node string) {
+// pod. No job is planned onto the node for a while; if job is not 0, only that job is not.
+func (p *Planner) Refused(node string, job int64) {
 	now := p.now()
-	until := p.refusals.add(node, now)
-	p.log.Warn("node refused a planned pod", "node", node, "until", until)
+	var until time.Time
+	if job != 0 {
+		until = p.refusals.addJob(job, node, now)
+	} else {
+		until = p.refusals.add(node, now)
+	}
+	p.log.Warn("node refused a planned pod", "node", node, "job", job, "until", until)
 	p.Wake()
 	time.AfterFunc(until.Sub(now)+time.Second, p.Wake) // plans count in seconds
 }

@@ -27,6 +27,8 @@ type Source struct {
 	// RefusingNodes returns snapshot.Input's RefusingNodes; if it is nil, there are
 	// none. Set it before use.
 	RefusingNodes func(now time.Time) map[string]time.Time
+	// Misaligned returns snapshot.Input's Misaligned; nil: there are none. Set it before use.
+	Misaligned func(now time.Time) map[int64]snapshot.Misaligned
 
 	cluster *control.Cluster
 	now     func() time.Time
@@ -55,6 +57,9 @@ func (s *Source) Input(now time.Time) snapshot.Input {
 	}
 	if s.RefusingNodes != nil {
 		in.RefusingNodes = s.RefusingNodes(now)
+	}
+	if s.Misaligned != nil {
+		in.Misaligned = s.Misaligned(now)
 	}
 	return in
 }

@@ -143,11 +143,13 @@ const keeperWorkers = 64
 // keeperOf is the keeper of a process for its agents' server.
 type keeperOf struct{ process *process }
 
-func (k keeperOf) GangReady(ctx context.Context, id int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error) {
+func (k keeperOf) GangReady(
+	ctx context.Context, id int64, attempt int32, agents []wire.AgentInfo,
+) (*v1alpha1.BatchJob, error) {
 	ctx, cancel := context.WithCancel(withCaller(ctx, "agents"))
 	defer cancel()
 	defer context.AfterFunc(k.process.ctx, cancel)() // the server's goroutine ends with the process
-	b, err := k.process.keep.GangReady(ctx, id, attempt, addresses)
+	b, err := k.process.keep.GangReady(ctx, id, attempt, agents)
 	if k.process.ctx.Err() != nil {
 		return nil, keeper.ErrNotCurrent
 	}

@@ -119,7 +119,7 @@ func (s *Snapshot) addUsed(pods []*corev1.Pod, table gres.Table) {
 
 func buildNode(n *corev1.Node, name string, table gres.Table) backfill.Node {
 	a := n.Status.Allocatable
-	return backfill.Node{
+	out := backfill.Node{
 		Name:           name,
 		CPUs:           int(a.Cpu().MilliValue() / 1000),
 		ThreadsPerCore: nodeinfo.ThreadsPerCore(n),
@@ -128,6 +128,8 @@ func buildNode(n *corev1.Node, name string, table gres.Table) backfill.Node {
 		GRES:           table.List(a, n.Labels),
 		Unavailable:    nodeinfo.Unavailable(n) != "",
 	}
+	setAlignment(&out, nodeinfo.TopologyManagerOf(n))
+	return out
 }
 
 // buildNetwork returns the network of the nodes, whose short names are given by their names.

@@ -39,7 +39,7 @@ func runningAt(x *agentapi.Place) func(*v1alpha1.BatchJobStatus) {
 	return func(st *v1alpha1.BatchJobStatus) {
 		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
 		st.Allocation = st.Allocation.DeepCopy()
-		st.Allocation.Nodes[0].Address = x.Address
+		x.Record(&st.Allocation.Nodes[0])
 	}
 }
 

@@ -59,6 +59,9 @@ type Outcome struct {
 	Hold bool
 	// Refused is the node whose kubelet refused a pod; "": none did.
 	Refused string
+	// Misaligned: the kubelet refused it because of the CPUs that it requests together; other jobs
+	// may run there.
+	Misaligned bool
 }
 
 // PodDeletion is a pod to delete. Force deletes it without waiting for its node.

@@ -86,7 +86,7 @@ func (f *Facts) failedStart(p *corev1.Pod) Action {
 	}
 	a := returnToQueue(fmt.Sprintf("pod %s on %s: %s %s", p.Name, p.Spec.NodeName, why, p.Status.Message))
 	if kubeletRefusal(p) != "" {
-		a.Outcome.Refused = p.Spec.NodeName
+		a.Outcome.Refused, a.Outcome.Misaligned = p.Spec.NodeName, isMisaligned(p)
 	}
 	return a
 }

@@ -180,12 +180,19 @@ func (f *Facts) workloadRunning() Action {
 func (f *Facts) refusedByNode(p *corev1.Pod, why string) Action {
 	if f.Job.Spec.Workload.Group != "" {
 		a := returnToQueue("pod " + p.Name + " on " + p.Spec.NodeName + ": " + why)
-		a.Outcome.Refused = p.Spec.NodeName
+		a.Outcome.Refused, a.Outcome.Misaligned = p.Spec.NodeName, isMisaligned(p)
 		return a
 	}
 	a := endWith(v1alpha1.StateFailed, status.ReasonLaunchFailure, why)
 	a.Outcome.Exit, a.Outcome.Refused = &v1alpha1.ExitCode{Status: 1}, p.Spec.NodeName
+	a.Outcome.Misaligned = isMisaligned(p)
 	return a
+}
+
+// isMisaligned reports whether the kubelet refused the pod because it cannot give it the CPUs,
+// or other resources, together that belong together.
+func isMisaligned(p *corev1.Pod) bool {
+	return strings.HasPrefix(p.Status.Reason, "Topology") || p.Status.Reason == "SMTAlignmentError"
 }
 
 // kubeletRefusal returns why the kubelet refused the pod before any container ran;
@@ -196,7 +203,7 @@ func kubeletRefusal(p *corev1.Pod) string {
 	}
 	switch r := p.Status.Reason; {
 	case strings.HasPrefix(r, "OutOf"), r == "UnexpectedAdmissionError", r == "NodeAffinity",
-		strings.HasPrefix(r, "Topology"):
+		r == "EmptyPodSharedPoolError", isMisaligned(p):
 		return strings.TrimSpace(r + " " + p.Status.Message)
 	}
 	return ""

@@ -103,6 +103,16 @@ func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
 		t.Errorf("%+v", a)
 	}
+	for reason, only := range map[string]bool{
+		"OutOfcpu": false, "UnexpectedAdmissionError": false, "SMTAlignmentError": true,
+		"TopologyAffinityError": true,
+	} {
+		f.Pods = pods(pod(0), pod(1, refusedByKubelet))
+		f.Pods[1].Status.Reason = reason
+		if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" || a.Outcome.Misaligned != only {
+			t.Errorf("%s: %+v", reason, a.Outcome)
+		}
+	}
 	f.Pods = pods(pod(0), pod(1, evictedPod))
 	if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "" {
 		t.Errorf("evicted: %+v", a)
