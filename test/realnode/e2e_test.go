@@ -108,7 +108,12 @@ func TestRealNodes(t *testing.T) {
 // open opens the site and installs Berth there.
 func open(t *testing.T, ctx context.Context) *Site {
 	t.Helper()
-	site := openSite(t, ctx)
+	return install(t, ctx, openSite(t, ctx))
+}
+
+// install installs Berth on the site.
+func install(t *testing.T, ctx context.Context, site *Site) *Site {
+	t.Helper()
 	began := time.Now()
 	if err := site.Install(ctx); err != nil {
 		t.Fatal(err)
@@ -122,6 +127,12 @@ func open(t *testing.T, ctx context.Context) *Site {
 // openSite opens the site, whose state a failing test prints.
 func openSite(t *testing.T, ctx context.Context) *Site {
 	t.Helper()
+	return openSiteOn(t, ctx, nil)
+}
+
+// openSiteOn is openSite with nodes of that hardware.
+func openSiteOn(t *testing.T, ctx context.Context, hardware map[string]Hardware) *Site {
+	t.Helper()
 	bin := os.Getenv(binVariable)
 	if bin == "" {
 		root, err := moduleRoot()
@@ -131,7 +142,7 @@ func openSite(t *testing.T, ctx context.Context) *Site {
 		bin = filepath.Join(root, "bin")
 	}
 	user.Keys = []string{loginKey(t)}
-	site, err := Open(ctx, Options{Bin: bin, Users: []User{user, other, operator}})
+	site, err := Open(ctx, Options{Bin: bin, Users: []User{user, other, operator}, Hardware: hardware})
 	t.Cleanup(func() {
 		if t.Failed() {
 			var b bytes.Buffer

@@ -32,6 +32,7 @@ type nodeSpec struct {
 	Images     string // archive to import
 	Kubeconfig string // the kubelet's
 	Cert, Key  string // the kubelet's server certificate
+	Hardware   Hardware
 }
 
 func (s nodeSpec) address() string   { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
@@ -166,6 +167,11 @@ func enterNode(spec nodeSpec) error {
 	}
 	if err := mountEmpty(privateDirs); err != nil {
 		return err
+	}
+	if spec.Hardware.OneCore {
+		if err := showOneCore(); err != nil {
+			return err
+		}
 	}
 	// As on a machine with systemd: containers with mount propagation see later mounts.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {

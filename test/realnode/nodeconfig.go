@@ -2,6 +2,7 @@ package realnode
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +92,7 @@ func (s nodeSpec) cniConfig() object {
 // kubeletConfig is a KubeletConfiguration that leaves the machine's settings
 // alone and never evicts: nodes share one machine's disk and memory.
 func (s nodeSpec) kubeletConfig() object {
-	return object{
+	c := object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"address":                  s.address(),
 		"containerRuntimeEndpoint": "unix://" + containerdSocket,
@@ -123,6 +124,8 @@ func (s nodeSpec) kubeletConfig() object {
 		"syncFrequency":                 "10s",
 		"localStorageCapacityIsolation": false,
 	}
+	maps.Copy(c, s.Hardware.Kubelet)
+	return c
 }
 
 func (s nodeSpec) kubeletFlags() []string {

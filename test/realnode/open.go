@@ -31,6 +31,7 @@ type Site struct {
 	nodes    []*node
 	enforcer *enforcer
 	users    []User
+	hardware map[string]Hardware
 }
 
 // Options describe a site.
@@ -39,6 +40,8 @@ type Options struct {
 	Bin string
 	// Users are the users of the site's login side and of the cluster.
 	Users []User
+	// Hardware has what differs from the default, by the node's name.
+	Hardware map[string]Hardware
 }
 
 // Open starts the control plane and the nodes and returns when all nodes are
@@ -46,7 +49,7 @@ type Options struct {
 // nodes do not start in time, Open tries once more. It may return a Site with an
 // error, for Dump.
 func Open(ctx context.Context, o Options) (*Site, error) {
-	s := &Site{Dir: os.Getenv(dirVariable), build: o.Bin, users: o.Users}
+	s := &Site{Dir: os.Getenv(dirVariable), build: o.Bin, users: o.Users, hardware: o.Hardware}
 	s.Bin = filepath.Join(s.Dir, "bin")
 	began := time.Now()
 	images, err := s.prepare(ctx, o)
@@ -123,7 +126,7 @@ func (s *Site) startNodes(ctx context.Context, images string) error {
 		spec := nodeSpec{
 			Name: name, Index: i, Logs: logs, Images: images,
 			Kubelet: s.tools.Kubelet, KubeProxy: s.tools.KubeProxy, Containerd: s.tools.Containerd,
-			Cgroup: filepath.Join(filepath.Base(s.Dir), name),
+			Cgroup: filepath.Join(filepath.Base(s.Dir), name), Hardware: s.hardware[name],
 		}
 		if err := s.plane.admit(&spec, logs); err != nil {
 			return err
