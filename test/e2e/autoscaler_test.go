@@ -77,7 +77,7 @@ func TestClusterAutoscaler(t *testing.T) {
 		object{"metadata": object{"name": "kwok-provider-config"}, "data": object{"config": nodeGroups}}, nil)
 	k.request(t, http.MethodPost, systemConfigMaps,
 		object{"metadata": object{"name": "node-templates"}, "data": object{"templates": nodeTemplates}}, nil)
-	k.startProgram([]string{"POD_NAMESPACE=berth-system"},
+	k.startProgram([]string{"POD_NAMESPACE=berth-system", "KWOK_PROVIDER_MODE=local"},
 		"--cloud-provider=kwok", "--enable-provisioning-requests", "--kubeconfig="+filepath.Join(k.state, "kubeconfig"),
 		"--namespace=berth-system", "--leader-elect=false", "--address=127.0.0.1:0", "--scan-interval=1s",
 		"--scale-down-delay-after-add=1s", "--scale-down-unneeded-time=3s", "--scale-down-unready-time=3s",

@@ -1,6 +1,7 @@
 package clusterview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
