@@ -28,3 +28,30 @@ func TestSmallDaemonsShareACPU(t *testing.T) {
 		t.Errorf("%d CPUs and %d MiB are used, want 2 and 17", got.UsedCPUs, got.UsedMemory)
 	}
 }
+
+// What a kubelet reserves of a CPU is not lost twice: small pods that fit in the rest of it
+// take no CPU from jobs.
+func TestPodsInTheRestOfACPU(t *testing.T) {
+	for _, tt := range []struct {
+		allocatable, requests string
+		cpus, used            int
+	}{
+		{"3900m", "300m", 3, 0},
+		{"3900m", "950m", 3, 1},
+		{"4", "300m", 4, 1},
+		{"3900m", "9", 3, 3},
+	} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(tt.allocatable)}
+		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(tt.requests),
+			}},
+		}}}}
+		s := New(Input{Nodes: []*corev1.Node{n}, Pods: []*corev1.Pod{p}})
+		if got := s.Nodes[0]; got.CPUs != tt.cpus || got.UsedCPUs != tt.used {
+			t.Errorf("%s of %s: %d of %d CPUs are used, want %d of %d",
+				tt.requests, tt.allocatable, got.UsedCPUs, got.CPUs, tt.used, tt.cpus)
+		}
+	}
+}

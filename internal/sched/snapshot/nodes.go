@@ -97,8 +97,9 @@ func (s *Snapshot) setPower(i int, p *pools.Power) {
 func (s *Snapshot) NodePower(i int) *pools.Power { return s.nodes[i].power }
 
 // addUsed sets the resources of each node that pods other than jobs use. Jobs get
-// whole CPUs, so the requests are summed before they are rounded: a node with ten
-// small daemons does not lose ten CPUs.
+// whole CPUs, so the requests are summed before they are rounded, together with the part
+// of a CPU that the node has beyond whole ones: a node with ten small daemons does not lose
+// ten CPUs, and none at all if they fit in what its kubelet does not reserve of one.
 func (s *Snapshot) addUsed(pods []*corev1.Pod, table gres.Table) {
 	milliCPUs, memory := make([]int64, len(s.Nodes)), make([]int64, len(s.Nodes))
 	for _, p := range pods {
@@ -112,7 +113,8 @@ func (s *Snapshot) addUsed(pods []*corev1.Pod, table gres.Table) {
 		s.Nodes[i].UsedGRES = gres.Add(s.Nodes[i].UsedGRES, table.List(r, s.nodes[i].object.Labels))
 	}
 	for i := range s.Nodes {
-		s.Nodes[i].UsedCPUs = int((milliCPUs[i] + 999) / 1000)
+		free := max(0, s.nodes[i].object.Status.Allocatable.Cpu().MilliValue()-milliCPUs[i]) / 1000
+		s.Nodes[i].UsedCPUs = s.Nodes[i].CPUs - int(free)
 		s.Nodes[i].UsedMemory = (memory[i] + 1<<20 - 1) >> 20
 	}
 }
