@@ -122,7 +122,8 @@ func drawTrace(b *strings.Builder, left int, trace string, points []costPoint) {
 	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#888"/>`+"\n",
 		left, costTop, costWidth, costHeight)
 	fmt.Fprintf(b, `<text x="%d" y="%d" font-size="14">%s</text>`+"\n", left, costTop-12, trace)
-	fmt.Fprintf(b, `<text x="%d" y="%d">node-hours: %.0f to %.0f</text>`+"\n", left, costTop+costHeight+18, low.hours, high.hours)
+	fmt.Fprintf(b, `<text x="%d" y="%d">node-hours: %.0f to %.0f</text>`+"\n",
+		left, costTop+costHeight+18, low.hours, high.hours)
 	fmt.Fprintf(b, `<text x="%d" y="%d">mean wait (log): %.0f s to %.0f s, lower is better</text>`+"\n",
 		left, costTop+costHeight+34, low.wait, high.wait)
 	colours := map[string]string{"planned": "#1a6", "eager": "#d60", "always": "#36c"}
@@ -136,6 +137,7 @@ func drawTrace(b *strings.Builder, left int, trace string, points []costPoint) {
 			x(p.hours), y(p.wait), colour, name, p.hours, p.wait)
 		ly := costTop + 16 + 14*i
 		fmt.Fprintf(b, `<circle cx="%d" cy="%d" r="4" fill="%s"/>`+"\n", left+costWidth+14, ly, colour)
-		fmt.Fprintf(b, `<text x="%d" y="%d">%s: %.0f h, %.0f s</text>`+"\n", left+costWidth+22, ly+4, name, p.hours, p.wait)
+		fmt.Fprintf(b, `<text x="%d" y="%d">%s: %.0f h, %.0f s</text>`+"\n",
+			left+costWidth+22, ly+4, name, p.hours, p.wait)
 	}
 }

@@ -29,7 +29,7 @@ const autoscaledPool = `
     features: [scaled]
     labels: {group: fake-ng}
     bootTimeSeconds: 5
-    resumeTimeoutSeconds: 600
+    resumeTimeoutSeconds: 60
     suspendTimeoutSeconds: 20
     suspendTimeSeconds: 2
     provisioningRequest: {namespace: berth-system, nodeSelector: {group: fake-ng}}
