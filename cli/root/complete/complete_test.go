@@ -7,9 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/option"
@@ -23,13 +25,13 @@ type cluster struct {
 	partitions []status.Partition
 	err        error
 	wait       bool // until the context is cancelled
-	requests   int
+	requests   atomic.Int32
 }
 
 func (c *cluster) User() string { return "alice" }
 
 func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error) {
-	c.requests++
+	c.requests.Add(1)
 	if len(f.Users) > 0 {
 		return &status.JobList{Items: c.mine}, nil
 	}
@@ -37,7 +39,7 @@ func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error
 }
 
 func (c *cluster) Partitions(ctx context.Context) (*status.PartitionList, error) {
-	c.requests++
+	c.requests.Add(1)
 	if c.wait {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -114,8 +116,8 @@ func TestCache(t *testing.T) {
 		if got := offers(w.run("zsh", "squeue", "-p", "")); got != want {
 			t.Errorf("offers %q, want %q", got, want)
 		}
-		if w.c.requests != requests {
-			t.Errorf("%d requests, want %d", w.c.requests, requests)
+		if made := int(w.c.requests.Load()); made != requests {
+			t.Errorf("%d requests, want %d", made, requests)
 		}
 	}
 	check("debug", 1)
@@ -186,10 +188,11 @@ func TestNoResponse(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	w.env["SLURM_COMP_VALUE"] = "0"
-	before := w.c.requests
+	eventually.Holds(t, "the request is made, if late", func() bool { return w.c.requests.Load() > 0 })
+	before := w.c.requests.Load()
 	w.now = w.now.Add(time.Minute)
-	if got := w.run("zsh", "squeue", "-p", ""); offers(got) != "" || w.c.requests != before {
-		t.Errorf("%q after %d requests", got, w.c.requests-before)
+	if got := w.run("zsh", "squeue", "-p", ""); offers(got) != "" || w.c.requests.Load() != before {
+		t.Errorf("%q after %d requests", got, w.c.requests.Load()-before)
 	}
 }
 
