@@ -151,11 +151,12 @@ type ClusterSpec struct {
 	// SiteScripts run around jobs, tasks and steps.
 	SiteScripts `json:",inline"`
 
-	// Devices maps extended resources of the nodes' device plugins to generic resources
-	// (GRES) and their types. The first row that matches applies. Without one,
-	// nvidia.com/gpu, amd.com/gpu and gpu.intel.com/{i915,xe} are gpu, of the type in
-	// the label of the vendor's feature discovery (a100 for NVIDIA-A100-SXM4-80GB), and
-	// nvidia.com/mig-PROFILE are gpu of the type PROFILE.
+	// Devices maps extended resources of the nodes' device plugins, and device classes of
+	// drivers of dynamic resource allocation, to generic resources (GRES) and their types.
+	// The first row that matches applies. Without one, nvidia.com/gpu, amd.com/gpu and
+	// gpu.intel.com/{i915,xe} are gpu, of the type in the label of the vendor's feature
+	// discovery (a100 for NVIDIA-A100-SXM4-80GB), nvidia.com/mig-PROFILE are gpu of the
+	// type PROFILE, and nvidia.com/gpu.shared are shard.
 	Devices []DeviceResource `json:"devices,omitempty"`
 
 	// FeatureLabels are labels of nodes that become features, in addition to those that
@@ -263,11 +264,13 @@ type MailSettings struct {
 	Webhook string `json:"webhook,omitempty"`
 }
 
-// DeviceResource is a generic resource that a device plugin offers.
+// DeviceResource is a generic resource that a device plugin or driver offers.
 type DeviceResource struct {
-	Name     string `json:"name"`           // gpu
-	Type     string `json:"type,omitempty"` // a100
-	Resource string `json:"resource"`       // nvidia.com/gpu
+	Name string `json:"name"`           // gpu
+	Type string `json:"type,omitempty"` // a100
+	// Resource is an extended resource, such as nvidia.com/gpu. That of a DeviceClass is its
+	// extendedResourceName, or deviceclass.resource.kubernetes.io/ with its name.
+	Resource string `json:"resource"`
 	// NodeLabels are labels of the nodes to which the row applies, such as
 	// nvidia.com/gpu.product; empty: all nodes.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`

@@ -25,7 +25,7 @@ type devices struct {
 const maxNodesNamed = 5
 
 // devices reports nodes with devices that cannot be used, and rows of the Cluster's table that no
-// node's device plugin serves.
+// node's device plugin or driver serves.
 func (d *doctor) devices(ctx context.Context) {
 	var list status.NodeList
 	if err := d.client.Get(ctx, wire.QueueRoot+"/nodes", nil, &list); err != nil {
@@ -45,7 +45,7 @@ func (d *doctor) devices(ctx context.Context) {
 		}
 	}
 	if len(trouble) > 0 {
-		d.warn("scontrol show node; the device plugin on the node (docs/admin/devices.md)",
+		d.warn("scontrol show node; the device plugin or driver on the node (docs/admin/devices.md)",
 			"devices of %d nodes cannot be used: %s", len(trouble),
 			strings.Join(trouble[:min(len(trouble), maxNodesNamed)], "; "))
 	}
@@ -63,8 +63,8 @@ func (d *doctor) devices(ctx context.Context) {
 		}
 	}
 	if len(missing) > 0 {
-		d.warn("kubectl describe node (docs/admin/devices.md)",
-			"no node offers %s: no device plugin reports such devices", strings.Join(missing, ", "))
+		d.warn("kubectl get resourceslices,deviceclasses; kubectl describe node (docs/admin/devices.md)",
+			"no node offers %s: no device plugin or driver reports such devices", strings.Join(missing, ", "))
 	}
 	if kinds := len(have); kinds > 0 && len(trouble)+len(missing) == 0 {
 		d.ok("the nodes offer %d kinds of generic resources", kinds)

@@ -99,11 +99,11 @@ func TestDoctor(t *testing.T) {
 		"a device in trouble": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1","deviceTrouble":"gres/gpu:a100 count reported lower than configured (1 < 2)"}]}`
 		}, "warning  devices of 1 nodes cannot be used: n1: gres/gpu:a100 count reported lower than configured (1 < 2)", false},
-		"a device plugin that reports nothing": {func(p fakeCluster) {
+		"a driver that publishes nothing": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1"}]}`
 			p["/apis/berth.hpc/v1alpha1/clusters/berth"] = `{"spec":{"devices":[{"name":"gpu","type":"a100","resource":"nvidia.com/gpu"},` +
-				`{"name":"gpu","type":"sim","resource":"example.com/sim"}]}}`
-		}, "warning  no node offers gpu:sim (example.com/sim)", false},
+				`{"name":"gpu","type":"sim","resource":"deviceclass.resource.kubernetes.io/sim"}]}}`
+		}, "warning  no node offers gpu:sim (deviceclass.resource.kubernetes.io/sim)", false},
 		"devices": {func(p fakeCluster) {
 			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE","gres":"gpu:a100:1,shard:4"}]}`
 		}, "ok       the nodes offer 2 kinds of generic resources", false},

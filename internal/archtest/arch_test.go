@@ -75,6 +75,7 @@ var layers = []layer{
 	{"internal/agentapi", []string{"api", "translate", "internal/queue/member", "internal/control", "internal/wire", "internal/build", "internal/agent/peer"}},
 	{"internal/sched", []string{"api", "internal/authz", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/certfile", "internal/httpserver", "internal/usersource", "internal/wire", "internal/build", "deploy"}},
 	{"internal/sched/backfill", nil},
+	{"internal/sched/devices", []string{"api", "internal/control", "internal/sched/gres", "internal/wire"}},
 	{"internal/sched/gres", []string{"api", "internal/sched/backfill", "internal/wire"}},
 	{"internal/sched/keeper/decide", []string{"api", "translate", "internal/control", "internal/sched/backfill", "internal/wire"}},
 	{"internal/sched/nodeinfo", []string{"internal/wire"}},

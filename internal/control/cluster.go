@@ -49,6 +49,8 @@ type Cluster struct {
 
 	Reservations *Store[*v1alpha1.Reservation] // by name
 	NodePools    *Store[*v1alpha1.NodePool]    // by name
+	// Devices has what drivers of dynamic resource allocation publish.
+	Devices Devices
 	// PodGroups that Berth did not create, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
@@ -87,6 +89,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 
 		Reservations: NewStore(name[*v1alpha1.Reservation]),
 		NodePools:    NewStore(name[*v1alpha1.NodePool]),
+		Devices:      newDevices(),
 	}
 	all.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: all.dropUnreadFields})
 	if err != nil {
@@ -275,6 +278,11 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
+	more, err := c.Devices.watch(ctx, c.cache, c.Client.RESTMapper())
+	if err != nil {
+		return err
+	}
+	synced = append(synced, more...)
 	go func() { _ = c.cache.Start(ctx) }() // ends only with ctx
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("reading the cluster's state: %w", ctx.Err())

@@ -25,6 +25,7 @@ type Store[T client.Object] struct {
 	deleted     map[types.UID]time.Time // recently deleted: a late write must not revive
 	unconfirmed map[types.UID]bool      // of ApplyRead, and the watch has not delivered them
 	subscribers []func(old, now T)
+	amend       func(T) T // nil: objects are stored as they are
 
 	version  uint64        // the highest resource version of any object applied or removed
 	advanced chan struct{} // closed when version increases; nil: nobody waits
@@ -94,9 +95,37 @@ func (s *Store[T]) apply(obj T, read bool) {
 		s.unconfirmed[storeID(obj)] = true
 	}
 	old, known := s.byUID[storeID(obj)]
+	if s.amend != nil {
+		obj = s.amend(obj)
+	}
 	s.put(old, known, obj)
 	s.mu.Unlock()
 	s.notify(old, obj)
+}
+
+// Amend sets a function by which each object is replaced before it is stored: by a copy with
+// more than the API server knows, or by itself. It may be called with its own result. It must not
+// use the store. Call Amend before the store is filled.
+func (s *Store[T]) Amend(fn func(T) T) { s.amend = fn }
+
+// Refresh stores the objects with the index key as Amend's function changes them now.
+func (s *Store[T]) Refresh(key string) {
+	for _, o := range s.ByIndex(key) {
+		s.mu.Lock()
+		old, known := s.byUID[storeID(o)]
+		if !known {
+			s.mu.Unlock()
+			continue
+		}
+		now := s.amend(old)
+		if any(now) == any(old) {
+			s.mu.Unlock()
+			continue
+		}
+		s.put(old, true, now)
+		s.mu.Unlock()
+		s.notify(old, now)
+	}
 }
 
 // isNewer records the version of obj and reports whether obj is to be stored: it is

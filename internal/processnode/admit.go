@@ -2,6 +2,7 @@ package processnode
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,7 +40,7 @@ func (m *manager) admit(p *pod) *refusal {
 	}
 	for name, want := range requests(p.spec) {
 		have, known := capacity[name]
-		if want.IsZero() || !known && (name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage) {
+		if want.IsZero() || !known && isLeftToOthers(name) {
 			continue
 		}
 		sum := used[name].DeepCopy()
@@ -52,6 +53,14 @@ func (m *manager) admit(p *pod) *refusal {
 		}
 	}
 	return nil
+}
+
+// isLeftToOthers reports whether a kubelet that does not have the resource admits pods that
+// request it: storage, and extended resources, which a driver of dynamic resource allocation may
+// have or the whole cluster.
+func isLeftToOthers(name corev1.ResourceName) bool {
+	return name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage ||
+		strings.Contains(string(name), "/")
 }
 
 // checkSupported returns a refusal for pods that process nodes cannot run at all, or nil.

@@ -62,6 +62,11 @@ const (
 	AnnotationFreeMemory = "berth.hpc/free-memory"
 	AnnotationExtra      = "berth.hpc/extra"    // scontrol update nodename=... extra=
 	AnnotationCPUBind    = "berth.hpc/cpu-bind" // scontrol update nodename=... cpubind=
+	// AnnotationDevices has, in memory only, the resources that drivers of dynamic resource
+	// allocation offer on a Node and that were added to those of its kubelet.
+	// AnnotationDeviceProblem has, in memory only, what is wrong with what they publish.
+	AnnotationDevices       = "berth.hpc/devices"
+	AnnotationDeviceProblem = "berth.hpc/device-problem"
 	// AnnotationFeatures is the order in which a Node's features are shown. It adds no
 	// features.
 	AnnotationFeatures = "berth.hpc/features"

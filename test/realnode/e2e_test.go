@@ -58,6 +58,8 @@ var cases = []struct {
 	{"signal", true, testSignal},
 	{"allocation", true, testAllocation},
 	{"gpu", true, testGPU},
+	{"devices", false, testDevices},
+	{"driver gone", true, testDriverGone},
 	{"scancel", true, testCancel},
 	{"memory limit", false, testMemory},
 	{"nothing but a shell", false, testShell},

@@ -32,6 +32,9 @@ const recordsDir = "/home/.records"
 // storageClass is that of the site's one volume.
 const storageClass = "site"
 
+// deviceClass is the class of the site's devices.
+const deviceClass = "sim"
+
 // watchers is the namespace whose pods may read metrics.
 const watchers = "watchers"
 
@@ -106,6 +109,9 @@ func (s *Site) values(users []User) object {
 		"image":      object{"registry": registry, "tag": tag},
 		"partitions": partitions(),
 		"jobs":       object{"image": SystemImage, "allowImages": []string{registry + "/*"}},
+		// The devices of the driver in cmd/dradriver.
+		"cluster": object{"devices": []object{{"name": "gpu", "type": "sim",
+			"resource": "deviceclass.resource.kubernetes.io/" + deviceClass}}},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		// The API server's, which is no pod.
 		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"},

@@ -27,6 +27,7 @@ type nodeSpec struct {
 	Kubelet    string // the binary
 	KubeProxy  string // the binary
 	Containerd string // directory with containerd, its shim and ctr
+	Driver     string // the binary of the driver of devices
 	Cgroup     string // root of the node's control groups
 	Logs       string // directory for the logs of the node's daemons
 	Images     string // archive to import
@@ -35,7 +36,11 @@ type nodeSpec struct {
 	Hardware   Hardware
 }
 
-func (s nodeSpec) address() string   { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
+func (s nodeSpec) address() string { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
+
+// devices is the file with the devices of the node's driver, which does nothing without it.
+func (s nodeSpec) devices() string { return filepath.Join(s.Logs, "devices.json") }
+
 func (s nodeSpec) podSubnet() string { return fmt.Sprintf("172.29.%d.0/24", 101+s.Index) }
 
 // gateway is the node's own address among its pods.
@@ -140,6 +145,11 @@ func runNode() error {
 		return err
 	}
 	if err := errors.Join(start("kubelet"), start("kube-proxy")); err != nil {
+		return err
+	}
+	driverEnded := make(chan daemonEnd, 1) // the node goes on without it
+	if err := daemon(ctx, spec, driverEnded, "dradriver", spec.Driver, "-kubeconfig="+spec.Kubeconfig,
+		"-node="+spec.Name, "-devices="+spec.devices()); err != nil {
 		return err
 	}
 	for d := range ended {

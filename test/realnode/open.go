@@ -126,6 +126,7 @@ func (s *Site) startNodes(ctx context.Context, images string) error {
 		spec := nodeSpec{
 			Name: name, Index: i, Logs: logs, Images: images,
 			Kubelet: s.tools.Kubelet, KubeProxy: s.tools.KubeProxy, Containerd: s.tools.Containerd,
+			Driver: s.tools.Driver,
 			Cgroup: filepath.Join(filepath.Base(s.Dir), name), Hardware: s.hardware[name],
 		}
 		if err := s.plane.admit(&spec, logs); err != nil {

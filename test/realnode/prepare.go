@@ -31,6 +31,7 @@ type tools struct {
 	System     string // archive of a root file system
 	Pause      string // binary
 	CoreDNS    string // binary
+	Driver     string // binary: a driver of devices
 	Kubectl    string // binary; "" without pagesVariable
 }
 
@@ -60,7 +61,7 @@ func prepared(ctx context.Context) (tools, error) {
 	}
 	steps := []step{
 		{&t.Kubelet, makeKubelet}, {&t.KubeProxy, makeKubeProxy}, {&t.Helm, makeHelm}, {&t.Containerd, makeContainerd},
-		{&t.CoreDNS, makeCoreDNS}, {&t.Pause, makePause}, {&t.System, makeSystem},
+		{&t.CoreDNS, makeCoreDNS}, {&t.Pause, makePause}, {&t.System, makeSystem}, {&t.Driver, makeDriver},
 	}
 	if os.Getenv(pagesVariable) != "" {
 		steps = append(steps, step{&t.Kubectl, makeKubectl})
@@ -139,6 +140,22 @@ func makeNested(ctx context.Context, root, name string) (string, error) {
 	}
 	return cached(ctx, name, keyOf(string(mod), string(main)), func(ctx context.Context, path string) error {
 		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, ".")
+	})
+}
+
+// makeDriver builds the driver of devices.
+func makeDriver(ctx context.Context, root string) (string, error) {
+	main, err := os.ReadFile(filepath.Join(root, "test", "realnode", "cmd", "dradriver", "main.go"))
+	if err != nil {
+		return "", err
+	}
+	version, err := moduleVersion(ctx, root, "k8s.io/dynamic-resource-allocation")
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, "dradriver", keyOf(string(main), version), func(ctx context.Context, path string) error {
+		return run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path,
+			"./test/realnode/cmd/dradriver")
 	})
 }
 

@@ -99,6 +99,7 @@ var controllerNames = []string{
 	"taint-eviction-controller",
 	"root-ca-certificate-publisher-controller",
 	"resourcequota-controller",
+	"resourceclaim-controller",
 }
 
 // plainControllers are additional ones for programs that are installed by a chart.

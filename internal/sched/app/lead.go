@@ -14,6 +14,8 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/bulkcancel"
+	"github.com/berth-hpc/berth/internal/sched/devices"
+	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/internal/sched/jobevents"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
@@ -71,6 +73,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	nodes.Leads, reboots.Leads = cfg.leads, cfg.leads
 	plan.UpdatePower = updateNodes(nodes, reboots)
 	unhealthy := nodehealth.New(cluster, time.Now, cfg.Log)
+	inventory := devices.New(cluster, cfg.Log)
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	plan.Placed = seen.tracer.Placed
 	rec := newRecorder(cfg, cluster, func(id int64) {
@@ -103,6 +106,10 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 	cluster.Jobs.Subscribe(told.Changed)
 	cluster.NodePools.Subscribe(told.PoolChanged)
+	cluster.Nodes.Subscribe(told.DevicesChanged(func(n *corev1.Node) string {
+		spec := cluster.Parameters()
+		return gres.Of(&spec).Trouble(n)
+	}))
 	cluster.Jobs.Subscribe(seen.changed)
 	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
@@ -124,10 +131,12 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := startCaches(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
+	inventory.Count()
 	failed := make(chan error, 3)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	wg.Go(func() { inventory.Run(ctx) })
 	wg.Go(func() {
 		if err := api.serve(ctx, endpoint); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("API role: %w", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/devices"
 	"github.com/berth-hpc/berth/internal/sched/query"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -48,12 +49,15 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	}
 	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, NoDatabase: cfg.Accounting.Storage == ""}).Register(
 		q)
+	inventory := devices.New(cluster, cfg.Log)
 	if err := cluster.Start(ctx); err != nil {
 		return err
 	}
+	inventory.Count()
 	q.Read()
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { rec.Run(ctx); return nil })
+	all.Go(func() error { inventory.Run(ctx); return nil })
 	all.Go(func() error { leader.Run(ctx); return nil })
 	all.Go(func() error { return endpoint.watchCertificate(ctx, cfg.Log) })
 	all.Go(func() error {

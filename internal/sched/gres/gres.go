@@ -37,6 +37,21 @@ func (t Table) Lookup(resource corev1.ResourceName, labels map[string]string) (n
 	return vendorGRES(string(resource), labels)
 }
 
+// Rank orders resources of devices that several resources could offer: the one with the lowest
+// rank does. Those of the table come first, in its order, then those that are generic resources
+// by their names, then all others.
+func (t Table) Rank(resource corev1.ResourceName) int {
+	for i := range t {
+		if t[i].Resource == string(resource) {
+			return i
+		}
+	}
+	if _, _, ok := vendorGRES(string(resource), nil); ok {
+		return len(t)
+	}
+	return len(t) + 1
+}
+
 func matchLabels(wanted, labels map[string]string) bool {
 	for k, v := range wanted {
 		if labels[k] != v {
@@ -104,6 +119,16 @@ func (t Table) Missing(n *corev1.Node) string {
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// Trouble returns which devices of the node cannot be used and what is wrong with what its drivers
+// publish, or "".
+func (t Table) Trouble(n *corev1.Node) string {
+	missing, problem := t.Missing(n), n.Annotations[wire.AnnotationDeviceProblem]
+	if missing != "" && problem != "" {
+		return missing + "; " + problem
+	}
+	return missing + problem
 }
 
 // Resource returns the extended resource that n offers for a generic resource.

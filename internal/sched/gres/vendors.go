@@ -3,6 +3,8 @@ package gres
 import (
 	"strings"
 	"unicode"
+
+	resourcev1 "k8s.io/api/resource/v1"
 )
 
 // NvidiaGPU is the extended resource of NVIDIA's device plugin.
@@ -25,12 +27,16 @@ var (
 	intelProduct  = []string{"gpu.intel.com/product"}
 )
 
+// vendors has the device classes of the vendors' drivers, too.
 var vendors = []vendor{
 	{"gpu", NvidiaGPU, nvidiaProduct},
 	{shardName, "nvidia.com/gpu.shared", nvidiaProduct},
 	{"gpu", "amd.com/gpu", amdProduct},
 	{"gpu", "gpu.intel.com/i915", intelProduct},
 	{"gpu", "gpu.intel.com/xe", intelProduct},
+	{"gpu", resourcev1.ResourceDeviceClassPrefix + "gpu.nvidia.com", nvidiaProduct},
+	{"gpu", resourcev1.ResourceDeviceClassPrefix + "gpu.amd.com", amdProduct},
+	{"gpu", resourcev1.ResourceDeviceClassPrefix + "gpu.intel.com", intelProduct},
 }
 
 // nvidiaMIG is the prefix of the resources of GPU partitions, such as

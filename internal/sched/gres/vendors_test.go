@@ -44,6 +44,7 @@ func TestVendorResourcesAreGPUs(t *testing.T) {
 		{"gpu.intel.com/xe", nil, "", ""},
 		{"nvidia.com/mig-1g.5gb", nil, "1g.5gb", ""},
 		{"nvidia.com/mig-1g.5gb.shared", nil, "1g.5gb", "shard"},
+		{"deviceclass.resource.kubernetes.io/gpu.nvidia.com", nil, "", ""},
 	} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}}
 		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceName(tt.resource): resource.MustParse("4")}

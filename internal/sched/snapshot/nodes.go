@@ -149,9 +149,9 @@ func (s *Snapshot) Network() *topology.Network { return s.network }
 // NodeObject returns the object of the node with the number.
 func (s *Snapshot) NodeObject(i int) *corev1.Node { return s.nodes[i].object }
 
-// DeviceTrouble returns which devices of the node with the number cannot be used, or "".
+// DeviceTrouble returns which devices of the node with the number cannot be used and why, or "".
 func (s *Snapshot) DeviceTrouble(i int) string {
-	return gres.Of(&s.params).Missing(s.nodes[i].object)
+	return gres.Of(&s.params).Trouble(s.nodes[i].object)
 }
 
 // NodeFeatures returns the features of the node with the number.
