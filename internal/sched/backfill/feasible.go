@@ -130,6 +130,9 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 				memory:         clampInt32(n.Memory),
 			}
 			o.cpus, o.memory, o.gres = n.CPUs, n.Memory, n.GRES
+			if n.AllGRES != nil {
+				o.gres = n.AllGRES
+			}
 		}
 		if s.sharers() > 1 {
 			o.cpus *= s.sharers()

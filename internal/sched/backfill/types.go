@@ -162,6 +162,9 @@ type Node struct {
 	NUMA      []CPUSet
 	Memory    int64
 	GRES      []GRES
+	// AllGRES also has the devices that cannot be used at present. A job that needs those waits
+	// for them and is not refused. nil: as GRES.
+	AllGRES []GRES
 	// TopologyPath names the switches or blocks above the node, from the root of the
 	// topology to the leaf. Nodes without a path share a leaf.
 	TopologyPath []string

@@ -55,3 +55,17 @@ func TestPodsInTheRestOfACPU(t *testing.T) {
 		}
 	}
 }
+
+// A device that its plugin reports as unhealthy leaves the plan, but a job that needs it can
+// wait for it.
+func TestDevicesInTrouble(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": resource.MustParse("1")}
+	for _, all := range []string{"1", "2"} {
+		n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8"), "nvidia.com/gpu": resource.MustParse(all)}
+		got := fmt.Sprint(New(Input{Nodes: []*corev1.Node{n}}).Nodes[0].GRES, New(Input{Nodes: []*corev1.Node{n}}).Nodes[0].AllGRES)
+		if want := map[string]string{"1": "[{gpu  1}] []", "2": "[{gpu  1}] [{gpu  2}]"}[all]; got != want {
+			t.Errorf("%s: got %s, want %s", all, got, want)
+		}
+	}
+}

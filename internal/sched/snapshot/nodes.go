@@ -130,6 +130,9 @@ func buildNode(n *corev1.Node, name string, table gres.Table) backfill.Node {
 		GRES:           table.List(a, n.Labels),
 		Unavailable:    nodeinfo.Unavailable(n) != "",
 	}
+	if len(table.Missing(n)) > 0 {
+		out.AllGRES = table.List(n.Status.Capacity, n.Labels)
+	}
 	setAlignment(&out, nodeinfo.TopologyManagerOf(n))
 	return out
 }
