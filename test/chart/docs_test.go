@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiserver "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -55,8 +56,8 @@ func TestDocumentedValues(t *testing.T) {
 	}
 }
 
-// checkObject fails the test if the text is not an object of Berth's or a configuration of the API
-// server, or has unknown fields.
+// checkObject fails the test if the text is not an object of Berth's, a class of devices or a
+// configuration of the API server, or has unknown fields.
 func checkObject(t *testing.T, page, text string) {
 	t.Helper()
 	var kind metav1.TypeMeta
@@ -65,7 +66,7 @@ func checkObject(t *testing.T, page, text string) {
 		return
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), apiserver.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), apiserver.AddToScheme(scheme), resourcev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	object, err := scheme.New(kind.GroupVersionKind())
