@@ -74,6 +74,7 @@ func (a *Agent) batchEnv(submitted []string) []string {
 		}
 	}
 	base = env.Merge(base, a.imageEnv(base)...)
+	base = env.Merge(base, a.deviceEnv(base)...)
 	path, _ := env.Get(base, "PATH")
 	if path == "" {
 		path = defaultPath
@@ -104,13 +105,27 @@ func (a *Agent) imageEnv(submitted []string) []string {
 	preserved := strings.Split(c["env"], ",")
 	return env.Without(a.config.Environ, func(name string) bool {
 		_, own := env.Get(submitted, name)
-		switch {
-		case own && slices.Contains(preserved, name):
-			return true
-		case strings.HasPrefix(name, "BERTH_"), strings.HasPrefix(name, "KUBERNETES_"):
-			return true
-		}
-		return name == "HOME" || name == "HOSTNAME" || name == wire.EnvPodIndex
+		return own && slices.Contains(preserved, name) || isOfPod(name)
+	})
+}
+
+// isOfPod reports whether every container of a job has the variable, or the node sets it.
+func isOfPod(name string) bool {
+	return strings.HasPrefix(name, "BERTH_") || strings.HasPrefix(name, "KUBERNETES_") ||
+		name == "HOME" || name == "HOSTNAME" || name == wire.EnvPodIndex
+}
+
+// deviceEnv returns the variables that a job with generic resources on this node gets from its
+// container: what device plugins and drivers tell programs about devices is there, such as
+// CUDA_MPS_PIPE_DIRECTORY. Those in environ stay as they are.
+func (a *Agent) deviceEnv(environ []string) []string {
+	w := a.welcome
+	if i := int(w.Index); i >= len(w.Hosts) || len(w.Hosts[i].GRES) == 0 {
+		return nil
+	}
+	return env.Without(a.config.Environ, func(name string) bool {
+		_, set := env.Get(environ, name)
+		return set || name == "PATH" || isOfPod(name)
 	})
 }
 
@@ -120,6 +135,7 @@ func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	over = append(over, env.Task(l.Step, int(n.Step), local)...)
 	over = append(over, "SLURM_CPUS_ON_NODE="+strconv.Itoa(int(n.CPUs)))
 	over = append(over, a.mpiInterfaceEnv(l.Command.Env)...)
+	over = append(over, a.deviceEnv(l.Command.Env)...)
 	if path, _ := env.Get(l.Command.Env, "PATH"); path != "" {
 		over = append(over, a.withCommands(path)) // an srun outside of the job has another directory
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -57,6 +58,33 @@ func TestStepsInContainers(t *testing.T) {
 			})
 			if _, out := g.finish(); !strings.HasPrefix(out, want) {
 				t.Errorf("%s: output %q, want %q", args, out, want)
+			}
+		})
+	}
+}
+
+// TestDeviceEnvironment checks that a job with generic resources, and no other job, has what a
+// device plugin or driver has told its container, and that its own variables stay.
+func TestDeviceEnvironment(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		gres []wire.HostGRES
+		want string
+	}{
+		"none": {nil, ":mine:no\n:mine:no\n"},
+		"gpu":  {[]wire.HostGRES{{Name: "gpu", Count: 1, Indexes: "0"}}, "/mps:mine:no\n/mps:mine:no\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			show := "sh -c 'echo $CUDA_MPS_PIPE_DIRECTORY:$BOTH:${KUBERNETES_PORT-no}'\n"
+			g := start(t, shape{
+				cpus: []int32{1}, env: []string{"BOTH=mine"}, script: "#!/bin/sh\n" + show + "srun " + show,
+				with: func(g *gang) {
+					g.image = []string{"CUDA_MPS_PIPE_DIRECTORY=/mps", "BOTH=plugin", "KUBERNETES_PORT=1"}
+					g.base.Hosts[0].GRES = tt.gres
+				},
+			})
+			if _, out := g.finish(); out != tt.want {
+				t.Errorf("output %q, want %q", out, tt.want)
 			}
 		})
 	}
