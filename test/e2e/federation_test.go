@@ -136,6 +136,7 @@ func TestFederation(t *testing.T) {
 	check("sbatch -M one,two,three -H -o /dev/null --wrap true", "Submitted batch job 67108867 on cluster one\nrc 0\n")
 	check("scancel -M one 67108867", "rc 0\n")
 
+	eventually.Holds(t, "the short jobs end", func() bool { return f.run(ids) == all+"rc 0\n" })
 	f.away("refuses", "127.0.0.1:1")
 	f.away("hangs", neverAnswers(t))
 	check(ids, "squeue: error: cluster hangs does not answer: [^\n]*\nsqueue: error: cluster refuses does not answer: [^\n]*\n"+all+"rc 1\n")
