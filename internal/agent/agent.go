@@ -206,9 +206,9 @@ func (a *Agent) coordJob() *coord.Job {
 	return j
 }
 
-// gpuIndexes returns the indexes of the job's GPUs on a host. Where a device plugin or driver chose
-// the GPUs, the container sees no others, and numbers them from 0. Partitions of GPUs have no
-// numbers of their own, so a node with some has none.
+// gpuIndexes returns the indexes of the job's GPUs on a host. If a device plugin or driver chose
+// the GPUs, the container has no others, so they are numbered from 0. Partitions of GPUs have no
+// indexes; a job that has some on the host gets nil.
 func gpuIndexes(h *wire.Host) []int {
 	var ids []int
 	for _, g := range h.GRES {

@@ -64,7 +64,8 @@ const (
 	AnnotationCPUBind    = "berth.hpc/cpu-bind" // scontrol update nodename=... cpubind=
 	// AnnotationDevices has, in memory only, the resources that drivers of dynamic resource
 	// allocation offer on a Node and that were added to those of its kubelet.
-	// AnnotationDeviceProblem has, in memory only, what is wrong with what they publish.
+	// AnnotationDeviceProblem says, in memory only, what is wrong with the devices that these
+	// drivers publish for the Node.
 	AnnotationDevices       = "berth.hpc/devices"
 	AnnotationDeviceProblem = "berth.hpc/device-problem"
 	// AnnotationFeatures is the order in which a Node's features are shown. It adds no

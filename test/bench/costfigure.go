@@ -34,7 +34,8 @@ func drawCost(page string) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(page), costFigure), []byte(costSVG(points)), 0o644)
 }
 
-// costPoints reads the rows of the table. A row without a trace is of the one above it.
+// costPoints reads the rows of the table. A row without a trace belongs to that of the row
+// above.
 func costPoints(text string) (points []costPoint, err error) {
 	_, rows, ok := strings.Cut(text, costTable)
 	if !ok {

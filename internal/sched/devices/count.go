@@ -60,42 +60,54 @@ func countDevices(in *input) (nodes map[string]counts, problems map[string][]str
 		problems[p.node] = append(problems[p.node], p.text)
 	}
 	for _, of := range pools {
-		left := countersOf(of)
-		for _, o := range offers {
+		x := poolCount{nodes: nodes, problems: problems, taken: claimed, left: countersOf(of), taints: in.taints}
+		for i := range offers {
 			for _, s := range of {
-				for i := range s.Spec.Devices {
-					d := &s.Spec.Devices[i]
-					node := nodeOf(s, d)
-					id := device{s.Spec.Driver, s.Spec.Pool.Name, d.Name}
-					if node == "" || claimed[id] {
-						continue
-					}
-					matches, err := matches(o.class, s.Spec.Driver, d)
-					if err != nil {
-						text := fmt.Sprintf("device class %s: %v", o.class.Name, err)
-						if !slices.Contains(problems[""], text) {
-							problems[""] = append(problems[""], text)
-						}
-						continue
-					}
-					if !matches || !left.consume(d) {
-						continue
-					}
-					claimed[id] = true // the first class that matches has it
-					if nodes[node] == nil {
-						nodes[node] = counts{}
-					}
-					c := nodes[node][o.resource]
-					c.all++
-					if !isTainted(id, d, in.taints) {
-						c.usable++
-					}
-					nodes[node][o.resource] = c
+				for j := range s.Spec.Devices {
+					x.add(&offers[i], s, &s.Spec.Devices[j])
 				}
 			}
 		}
 	}
 	return nodes, problems
+}
+
+// poolCount counts the devices of a driver's pool.
+type poolCount struct {
+	nodes    map[string]counts
+	problems map[string][]string
+	taken    map[device]bool // by claims, or counted before
+	left     counters
+	taints   []*resourcev1beta2.DeviceTaintRule
+}
+
+// add counts the device if it belongs to the class: to the first one that matches.
+func (x *poolCount) add(o *offer, s *resourcev1.ResourceSlice, d *resourcev1.Device) {
+	node, id := nodeOf(s, d), device{s.Spec.Driver, s.Spec.Pool.Name, d.Name}
+	if node == "" || x.taken[id] {
+		return
+	}
+	matches, err := matches(o.class, s.Spec.Driver, d)
+	if err != nil {
+		text := fmt.Sprintf("device class %s: %v", o.class.Name, err)
+		if !slices.Contains(x.problems[""], text) {
+			x.problems[""] = append(x.problems[""], text)
+		}
+		return
+	}
+	if !matches || !x.left.consume(d) {
+		return
+	}
+	x.taken[id] = true
+	if x.nodes[node] == nil {
+		x.nodes[node] = counts{}
+	}
+	c := x.nodes[node][o.resource]
+	c.all++
+	if !isTainted(id, d, x.taints) {
+		c.usable++
+	}
+	x.nodes[node][o.resource] = c
 }
 
 // rankedOffers returns the classes with their resources, in the order in which a device that
@@ -104,10 +116,11 @@ func countDevices(in *input) (nodes map[string]counts, problems map[string][]str
 // that it names, the first in that order counts.
 func rankedOffers(in *input) []offer {
 	var out []offer
+	owners := resourceOwners(in.classes)
 	for _, c := range in.classes {
 		o := offer{class: c}
 		names := []corev1.ResourceName{corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix + c.Name)}
-		if named := c.Spec.ExtendedResourceName; named != nil {
+		if named := c.Spec.ExtendedResourceName; named != nil && owners[*named] == c {
 			names = append([]corev1.ResourceName{corev1.ResourceName(*named)}, names...)
 		}
 		for i, name := range names {
@@ -120,7 +133,24 @@ func rankedOffers(in *input) []offer {
 	slices.SortFunc(out, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.class.Name, b.class.Name))
 	})
-	// Two classes that name the same resource: kube-scheduler uses the newer one.
+	return out
+}
+
+// resourceOwners returns the class of each resource that classes name. If several name the same
+// one, it is the newest, and of equally old ones the first by name, as in kube-scheduler.
+func resourceOwners(classes []*resourcev1.DeviceClass) map[string]*resourcev1.DeviceClass {
+	out := map[string]*resourcev1.DeviceClass{}
+	for _, c := range classes {
+		if c.Spec.ExtendedResourceName == nil {
+			continue
+		}
+		old := out[*c.Spec.ExtendedResourceName]
+		if old == nil || cmp.Or(
+			old.CreationTimestamp.Compare(c.CreationTimestamp.Time), cmp.Compare(c.Name, old.Name),
+		) < 0 {
+			out[*c.Spec.ExtendedResourceName] = c
+		}
+	}
 	return out
 }
 
@@ -281,6 +311,9 @@ func countersOf(of []*resourcev1.ResourceSlice) counters {
 // consume subtracts what the device consumes. It returns false, and subtracts nothing, if less is
 // left: the device cannot exist beside those that were counted before.
 func (c counters) consume(d *resourcev1.Device) bool {
+	if len(d.ConsumesCounters) == 0 {
+		return true
+	}
 	after := maps.Clone(c)
 	for _, set := range d.ConsumesCounters {
 		for name, n := range set.Counters {

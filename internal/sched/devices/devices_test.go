@@ -75,6 +75,23 @@ func TestDevicesAreCountedByClass(t *testing.T) {
 	}
 }
 
+// Two classes that name the same resource: kube-scheduler allocates from the newer one only.
+func TestTwoClassesOfOneResource(t *testing.T) {
+	old, young := class("a", "a100", "example.com/gpu"), class("b", "t4", "example.com/gpu")
+	young.CreationTimestamp = metav1.Unix(10, 0)
+	in := &input{
+		slices:  []*resourcev1.ResourceSlice{slice("n1", "a100", "0", "1", "2"), slice("n1", "t4", "3")},
+		classes: []*resourcev1.DeviceClass{old, young},
+	}
+	for _, want := range []int64{1, 3} { // devices of b, then, as old as a, of a
+		got, _ := countDevices(in)
+		if n := got["n1"]["example.com/gpu"].all; n != want {
+			t.Errorf("%d devices, want %d: %v", n, want, got)
+		}
+		young.CreationTimestamp = old.CreationTimestamp
+	}
+}
+
 func TestDevicesThatNobodyGets(t *testing.T) {
 	classes := []*resourcev1.DeviceClass{class("gpu", "", "nvidia.com/gpu")}
 	only := func(change func(*input, *resourcev1.ResourceSlice)) (count, map[string][]string) {
