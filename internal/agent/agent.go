@@ -110,7 +110,7 @@ func (a *Agent) start(ctx context.Context) error {
 	}
 	hello := &wire.Hello{
 		JobID: a.config.JobID, Attempt: a.config.Attempt, Index: a.config.Index,
-		Address: a.tcp.Addr().String(), CPUs: affinity.FormatCPUList(cpuNumbers(ownMask())),
+		Address: a.tcp.Addr().String(), CPUs: affinity.FormatCPUList(cpuNumbers(a.bindable())),
 	}
 	if a.welcome, err = a.api.Hello(ctx, hello); err != nil {
 		return fmt.Errorf("hello: %w", err)

@@ -154,6 +154,22 @@ func TestBatchScriptIsBound(t *testing.T) {
 	}
 }
 
+// TestReportedCPUs checks which CPUs an agent reports: its own, but none where the numbers of
+// the allocation are not the kernel's. The scheduler would take them for the CPUs of the job.
+func TestReportedCPUs(t *testing.T) {
+	t.Parallel()
+	own := affinity.FormatCPUList(ownCPUs(t))
+	for _, c := range []struct{ bind, want string }{{"", own}, {"none", ""}} {
+		g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\n", with: func(g *gang) {
+			g.image = []string{wire.EnvCPUBind + "=" + c.bind}
+		}})
+		g.finish()
+		if got := g.cpus[0]; got != c.want {
+			t.Errorf("%s=%s: the agent reported the CPUs %q, want %q", wire.EnvCPUBind, c.bind, got, c.want)
+		}
+	}
+}
+
 // agentsMask returns the line of /proc/self/status of a process that is not bound.
 func agentsMask(t *testing.T) string {
 	t.Helper()

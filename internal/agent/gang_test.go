@@ -106,6 +106,7 @@ type gang struct {
 
 	mu      sync.Mutex
 	hello   map[int32]string // addresses
+	cpus    map[int32]string // CPUs that the agents reported
 	all     chan struct{}    // closed when every agent has sent Hello
 	cmds    []wire.Command
 	wake    chan struct{}
@@ -137,8 +138,8 @@ type shape struct {
 func start(t testing.TB, s shape) *gang {
 	t.Helper()
 	g := &gang{
-		t: t, dir: t.TempDir(), id: 4000 + jobNumber.Add(1), hello: map[int32]string{}, all: make(chan struct{}),
-		wake: make(chan struct{}), changed: make(chan struct{}),
+		t: t, dir: t.TempDir(), id: 4000 + jobNumber.Add(1), hello: map[int32]string{}, cpus: map[int32]string{},
+		all: make(chan struct{}), wake: make(chan struct{}), changed: make(chan struct{}),
 	}
 	if g.named = s.named; g.named && os.Getuid() != 0 {
 		t.Skip("host names of their own need root: CI runs this test as root")
@@ -317,7 +318,7 @@ func (g *gang) serveHello(r *http.Request) any {
 		return nil
 	}
 	g.mu.Lock()
-	g.hello[h.Index] = h.Address
+	g.hello[h.Index], g.cpus[h.Index] = h.Address, h.CPUs
 	g.base.Hosts[h.Index].Address = h.Address
 	if len(g.hello) == len(g.base.Hosts) {
 		select {

@@ -19,7 +19,7 @@ type Hello struct {
 	Index   int32  `json:"index"`
 	Address string `json:"address"` // host:port at which the agent accepts connections of other agents
 	// CPUs is the list of CPUs on which the kernel lets the agent run, such as "0-3";
-	// empty: unknown.
+	// empty: unknown, or the numbers are not those of the allocation (EnvCPUBind).
 	CPUs string `json:"cpus,omitempty"`
 }
 

@@ -64,6 +64,16 @@ func (k *Keeper) nodeDown(name string) bool {
 	return n != nil && isDown(n) || k.isForcedDown(name)
 }
 
+// hasSharedCPUs reports whether the kubelet of the node is known to let all pods run on all CPUs.
+func (k *Keeper) hasSharedCPUs(name string) bool {
+	n, _ := k.poolNode(name)
+	if n == nil {
+		return false
+	}
+	exclusive, known := nodeinfo.HasExclusiveCPUs(n)
+	return known && !exclusive
+}
+
 // removal returns when it was announced that the node will be removed, and what announced it.
 func (k *Keeper) removal(name string) (at time.Time, by string) {
 	n, _ := k.poolNode(name)

@@ -152,7 +152,9 @@ func (k *Keeper) GangReady(
 			for i := range s.Allocation.Nodes {
 				n := &s.Allocation.Nodes[i]
 				n.Address = agents[i].Address
-				decide.SetCPUs(n, agents[i].CPUs)
+				if !k.hasSharedCPUs(n.ObjectName()) {
+					decide.SetCPUs(n, agents[i].CPUs)
+				}
 			}
 			k.noteProgress(b, func(m *decide.Progress) { m.Failures = 0 })
 		}, nil
