@@ -133,18 +133,19 @@ func stateIsTrue(h *History, report func(string, ...any)) {
 			last = list[len(list)-1]
 		}
 		state, _, _ := strings.Cut(r.State, " ")
+		end := h.latestEnd(r)
 		switch {
 		case state == "COMPLETED" && (last == nil || !last.ended || last.exit != 0):
 			report("job %d is recorded as COMPLETED, and its script did not end with 0", r.ID)
 		case state == "FAILED" && last != nil && last.ended && last.exit == 0:
 			report("job %d is recorded as FAILED (%d), and its script ended with 0", r.ID, r.Exit)
 		case state == "FAILED" && (last == nil || !last.ended) &&
-			!h.disturbed(since(last, s), r.End.Add(time.Second)) &&
-			!h.requested("cancel", r.ID, r.Array, r.End.Add(time.Second)):
+			!h.disturbed(since(last, s), end) &&
+			!h.requested("cancel", r.ID, r.Array, end):
 			report("job %d is recorded as FAILED (%d) without a fault, and its script did not end", r.ID, r.Exit)
-		case state == "NODE_FAIL" && !h.disturbed(since(last, s), r.End.Add(time.Second)):
+		case state == "NODE_FAIL" && !h.disturbed(since(last, s), end):
 			report("job %d is recorded as NODE_FAIL, and no fault was injected", r.ID)
-		case state == "CANCELLED" && !h.requested("cancel", r.ID, r.Array, r.End.Add(time.Second)):
+		case state == "CANCELLED" && !h.requested("cancel", r.ID, r.Array, end):
 			report("job %d is recorded as %s, and nobody cancelled it", r.ID, r.State)
 		case state == "TIMEOUT" && s.Job.Limit == 0:
 			report("job %d is recorded as TIMEOUT, and has no limit", r.ID)
@@ -152,6 +153,20 @@ func stateIsTrue(h *History, report func(string, ...any)) {
 			report("job %d is recorded as TIMEOUT after %v of %v", r.ID, r.End.Sub(r.Start), s.Job.Limit)
 		}
 	}
+}
+
+// latestEnd returns the time by which the job of the record had ended. Records have whole seconds,
+// and a job that was suspended when it ended is recorded to have ended when it was suspended, as
+// in Slurm: it can have ended at any later time.
+func (h *History) latestEnd(r *Record) time.Time {
+	end := r.End.Add(time.Second)
+	if !h.requested("suspend", r.ID, r.Array, end) {
+		return end
+	}
+	for _, o := range h.Operations {
+		end = later(end, o.Return)
+	}
+	return end
 }
 
 // since returns when the last attempt started, or when the job was submitted.
