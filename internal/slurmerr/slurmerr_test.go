@@ -72,7 +72,7 @@ func TestSuppress(t *testing.T) {
 		t.Errorf("%q", b.String())
 	}
 	fatal := New(Fatal, "x")
-	if Suppress("sbatch", fatal) != error(fatal) || Suppress("sbatch", nil) != nil {
+	if got := Suppress("sbatch", fatal); !errors.Is(got, fatal) || Suppress("sbatch", nil) != nil {
 		t.Error("a fatal error, or none, is another one")
 	}
 }

@@ -223,11 +223,11 @@ func repeatedDevice(of []*resourcev1.ResourceSlice) string {
 	seen := map[string]bool{}
 	for _, s := range of {
 		for i := range s.Spec.Devices {
-			if name := s.Spec.Devices[i].Name; seen[name] {
+			name := s.Spec.Devices[i].Name
+			if seen[name] {
 				return name
-			} else {
-				seen[name] = true
 			}
+			seen[name] = true
 		}
 	}
 	return ""

@@ -37,13 +37,12 @@ func main() {
 	node := flag.String("node", "", "name of the node")
 	file := flag.String("devices", "", "file with the devices, a JSON array of resource.k8s.io/v1 Device")
 	flag.Parse()
-	if err := run(context.Background(), *kubeconfig, *node, *file); err != nil {
-		fmt.Fprintln(os.Stderr, "dradriver:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "dradriver:", run(context.Background(), *kubeconfig, *node, *file))
+	os.Exit(1)
 }
 
-// run waits for the file, and is the driver while it exists, again and again.
+// run waits for the file, and is the driver while it exists, again and again. It returns only
+// with an error.
 func run(ctx context.Context, kubeconfig, node, file string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
