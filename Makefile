@@ -52,7 +52,7 @@ test-unit: ## tests of single packages, with the race detector
 
 # Tests of clusters mostly wait, so there are more of them at once than CPUs.
 test-cluster: build ## tests against a real API server
-	$(GO) test -vet=off -timeout 20m -p 3 -parallel 4 -ldflags "$(K8SFLAGS)" $(SLOWHEAVYPKGS) $(HEAVYPKGS)
+	$(GO) test -vet=off -timeout 30m -p 3 -parallel 4 -ldflags "$(K8SFLAGS)" $(SLOWHEAVYPKGS) $(HEAVYPKGS)
 
 test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app

@@ -37,9 +37,10 @@ type Options struct {
 	factors   string // columns of the factors; empty: those with a weight
 	noHeader  bool
 	weights   bool
-	norm      bool // normalized priorities
-	byJob     bool // -j
-	nothing   bool // a list of users, partitions or jobs has no elements: no job matches
+	norm      bool     // normalized priorities
+	byJob     bool     // -j
+	users     []string // of every -u, of which the last counts
+	nothing   bool     // a list of users, partitions or jobs has no elements: no job matches
 	clusters  []string
 	order     string // of -S
 }
@@ -54,6 +55,9 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 func (o *Options) Run(ctx context.Context, args []string) error {
 	v, rest, err := option.Sprio.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
+		return err
+	}
+	if err := o.jobsOf(v, &rest); err != nil {
 		return err
 	}
 	if len(rest) > 0 {
@@ -89,13 +93,35 @@ func settingsText(v *option.Values) string {
 func (o *Options) complete(v *option.Values) error {
 	o.noHeader, o.weights = v.Has("noheader"), v.Has("weights")
 	o.clusters, o.order = v.List("cluster"), v.Get("sort")
-	o.filter = jobs.PriorityFilter{Users: v.List("user"), Partitions: v.List("partition")}
-	o.filter.IDs = v.List("jobs")
-	for _, name := range []string{"user", "partition", "jobs"} {
+	o.filter.Users, o.filter.Partitions = v.List("user"), v.List("partition")
+	o.users = v.Given("user")
+	for _, name := range []string{"user", "partition"} {
 		o.nothing = o.nothing || v.Has(name) && len(v.List(name)) == 0
 	}
-	o.byJob = v.Has("jobs")
 	return o.completeLayout(v)
+}
+
+// jobsOf sets the jobs of -j, whose value may also be the first word that is not an option; it
+// is removed from rest. Without any value, -j lists all jobs.
+func (o *Options) jobsOf(v *option.Values, rest *[]string) error {
+	if !v.Has("jobs") {
+		return nil
+	}
+	text, given := v.LastValue("jobs")
+	if len(*rest) > 0 {
+		text, given, *rest = (*rest)[0], true, (*rest)[1:]
+		if err := checkIDs(text); err != nil {
+			return err
+		}
+	}
+	for id := range strings.SplitSeq(text, ",") {
+		if id != "" {
+			o.filter.IDs = append(o.filter.IDs, id)
+		}
+	}
+	o.byJob = given
+	o.nothing = given && len(o.filter.IDs) == 0
+	return nil
 }
 
 // checks returns those of values that Slurm refuses where they stand.
@@ -171,12 +197,13 @@ func run(ctx context.Context, o *Options) error {
 	return o.show(list, s)
 }
 
-// known returns an error for users that the cluster does not have.
+// known prints Slurm's errors about users that the cluster does not have, also of lists that a
+// later one replaces.
 func (o *Options) known(ctx context.Context, c Cluster) error {
-	if len(o.filter.Users) == 0 {
+	if len(o.users) == 0 {
 		return nil
 	}
-	got, err := c.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.filter.Users, Fields: []string{"id"}})
+	got, err := c.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.users, Fields: []string{"id"}})
 	if err != nil {
 		return err
 	}

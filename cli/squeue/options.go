@@ -53,6 +53,7 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	if err := o.filter.set(v); err != nil {
 		return err
 	}
+	o.users = v.Given("user")
 	if err := o.completeDump(v); err != nil {
 		return err
 	}

@@ -108,11 +108,9 @@ func (o *Options) show(got *status.JobList) error {
 // follow prints the list repeatedly from a watch, so that the server sends only
 // changes.
 func follow(ctx context.Context, o *Options, queue Lister) error {
-	first, err := queue.Jobs(ctx, jobs.Filter{Users: o.filter.Users, IDs: []string{"0"}, Fields: []string{"id"}})
-	if err != nil {
+	if err := o.checkUsers(ctx, queue); err != nil {
 		return err
 	}
-	o.warnUnknown(first.UnknownUsers)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, failed := make(chan *status.JobEvent), make(chan error, 1)

@@ -46,6 +46,7 @@ type Options struct {
 	stepLayout     format.Layout[status.Step]
 	badStepColumns []string // of stepLayout
 	badColumns     []string // of layout, until they are reported
+	users          []string // of every -u, of which the last counts
 	reportedUsers  bool     // the errors about unknown users are printed
 
 	noHeader bool
@@ -183,6 +184,11 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 		}
 		return o.show(&status.JobList{})
 	}
+	if len(o.users) > 0 && !slices.Equal(o.users, o.filter.Users) { // another -u, or --me, replaces some
+		if err := o.checkUsers(ctx, queue); err != nil {
+			return err
+		}
+	}
 	got, err := queue.Jobs(ctx, o.request())
 	if jobs.IsQueueUnavailable(err) {
 		return own(ctx, o, queue, err)
@@ -205,10 +211,14 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 
 // checkUsers prints Slurm's errors about unknown users without listing their jobs.
 func (o *Options) checkUsers(ctx context.Context, queue Lister) error {
-	if len(o.filter.Users) == 0 {
+	users := o.filter.Users
+	if len(o.users) > 0 {
+		users = o.users
+	}
+	if len(users) == 0 || o.reportedUsers {
 		return nil
 	}
-	got, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.filter.Users, Fields: []string{"id"}})
+	got, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: users, Fields: []string{"id"}})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package option
 var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: []*Option{
 	{Name: "federation", Help: "all clusters of the federation, if this cluster is in one"},
 	{Name: "noheader", Short: 'h', Help: "no header line"},
-	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS", Help: "only these jobs"},
+	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: OptionalArg, Meta: "IDS", Help: "only these jobs"},
 	{Name: "local", Help: "this cluster only (the default)"},
 	{Name: "long", Short: 'l', Help: "more columns"},
 	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAMES",

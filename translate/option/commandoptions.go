@@ -129,6 +129,18 @@ func (v *Values) List(name string) []string { return splitList(v.Get(name)) }
 // All returns the elements of all values of the option, split as List does.
 func (v *Values) All(name string) []string { return splitList(v.Joined(name)) }
 
+// Given returns the elements of all values that the option has on the command line, split as
+// List does.
+func (v *Values) Given(name string) []string {
+	all, variables := v.values[name], len(v.values[name])
+	for _, n := range v.order {
+		if n == name {
+			variables--
+		}
+	}
+	return splitList(strings.Join(all[variables:], ","))
+}
+
 // Joined returns all values of the option, separated by commas.
 func (v *Values) Joined(name string) string { return strings.Join(v.values[name], ",") }
 

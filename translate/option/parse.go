@@ -45,13 +45,14 @@ func (p *Parsed) CommandLine(args []string) error {
 	occurrences, operands, syntaxErr := grammars[p.Command]().parse(args)
 	p.Args = operands
 	before := len(p.Warnings)
-	defer func() {
-		if p.Command == Sbatch { // Slurm's sbatch parses its command line twice
-			p.repeatPowerErrors(before)
-		}
-	}()
-	if err := p.applyAll(occurrences, FromCommandLine); err != nil || p.Client.OnlyPrints() {
+	if err := p.applyAll(occurrences, FromCommandLine); err != nil {
 		return err
+	}
+	if p.Command == Sbatch { // Slurm's sbatch parses its command line twice if it can
+		p.repeatPowerErrors(before)
+	}
+	if p.Client.OnlyPrints() {
+		return nil
 	}
 	return syntaxErr
 }

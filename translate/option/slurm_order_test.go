@@ -31,6 +31,14 @@ func TestRefusalsOfASlurm(t *testing.T) {
 		"srun -m plane=2 -N2 -n2":   "",
 		"salloc --power=x --sockets-per-node=0": "salloc: error: Ignoring unrecognized power option (x)\n" +
 			"salloc: error: Invalid numeric value \"0\" for --sockets-per-node.\n",
+		"sbatch --power=x --mem=abc": "sbatch: error: Ignoring unrecognized power option (x)\n" +
+			"sbatch: error: Invalid --mem specification\n",
+		"sbatch --power=x --switches=x@1": "sbatch: error: Ignoring unrecognized power option (x)\n" +
+			"sbatch: error: Invalid numeric value \"x\" for --switches.\n",
+		"srun --send-libs=Y":   "",
+		"srun --send-libs=n":   "",
+		"srun --send-libs=yes": "",
+		"srun --send-libs=ye":  "srun: error: Invalid --send-libs specification\n",
 		// The words of --cpu-freq are recognized by their first letters.
 		"sbatch --cpu-freq=hignowh":     "",
 		"sbatch --cpu-freq=lox-medium1": "",

@@ -232,9 +232,9 @@ func setBcastExclude(p *Parsed, v string, hasValue bool) error {
 }
 
 func setSendLibs(p *Parsed, v string, _ bool) error {
-	switch strings.ToLower(v) {
-	case "", "yes", "no":
-		p.Step.SendLibs = !strings.EqualFold(v, "no")
+	switch text := strings.ToLower(v); text {
+	case "", "yes", "y", "no", "n":
+		p.Step.SendLibs = !strings.HasPrefix(text, "n")
 		p.setText("send-libs", v)
 		return nil
 	}

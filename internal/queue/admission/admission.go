@@ -31,6 +31,8 @@ type Checker interface {
 	// Feasible returns an error with Slurm's message ("Requested node configuration
 	// is not available") if the job can never run.
 	Feasible(*v1alpha1.BatchJob) error
+	// FeasibleGRES checks only that the generic resources exist.
+	FeasibleGRES(*v1alpha1.BatchJob) error
 	// FeasibleSize checks only the required nodes and the numbers of nodes and CPUs, and
 	// FeasibleNames these, features and generic resources.
 	FeasibleSize(*v1alpha1.BatchJob) error

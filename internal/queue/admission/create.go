@@ -235,6 +235,11 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		j.QOS = a.defaultQOSOf(user, j)
 	}
 	j.QOS, _ = a.Directory.QOSName(j.QOS)
+	if !caller.Trusted { // Slurm's commands check it before they submit
+		if err := a.checkWith(Checker.FeasibleGRES, b); err != nil {
+			return err
+		}
+	}
 	parts, err := a.partitions(j)
 	if err != nil {
 		return err

@@ -185,6 +185,7 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
 
 func (checker) FeasibleNames(*v1alpha1.BatchJob) error { return nil }
+func (checker) FeasibleGRES(*v1alpha1.BatchJob) error  { return nil }
 
 func TestRefusals(t *testing.T) {
 	h := newLimitedHarness(t)

@@ -42,6 +42,7 @@ var (
 	ErrNodeCPUs   = twoLines("CPU count per node can not be satisfied", ErrNodeConfig)
 	ErrNodeMemory = twoLines("Memory specification can not be satisfied", ErrNodeConfig)
 	ErrNodeDisk   = twoLines("Temporary disk specification can not be satisfied", ErrNodeConfig)
+	ErrNodeShape  = twoLines("Socket, core and/or thread specification can not be satisfied", ErrNodeConfig)
 )
 
 func twoLines(first string, second error) error { return errors.New(first + "\n" + second.Error()) }
@@ -86,7 +87,7 @@ func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *
 		return ErrPartitionDown
 	}
 	for of, checks := range [][]func(*snapshot.Snapshot, *job.Job, *snapshot.Partition) error{
-		Size: {checkRequired, checkCounts, checkExcluded}, Names: {checkMembership, checkNames}, Shape: {checkLimits},
+		Size: {checkRequired, checkCounts, checkMembership}, Names: {checkExcluded, checkNames}, Shape: {checkLimits},
 	} {
 		for _, check := range checks {
 			if Stage(of) > stage {
@@ -147,6 +148,11 @@ func checkNames(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
 	if segment > 0 && nodes%segment != 0 && j.Shape.MaxNodes == nodes {
 		return ErrTopology
 	}
+	return CheckGRES(s, j)
+}
+
+// CheckGRES checks that the generic resources that the job names exist.
+func CheckGRES(s *snapshot.Snapshot, j *job.Job) error {
 	for _, g := range j.Shape.GRES {
 		if g.Count > 0 && !hasGRES(s, g.Name) {
 			return ErrGRES
@@ -193,13 +199,24 @@ func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error 
 		tasks = int(max(1, shape.MinNodes))
 	}
 	tasks = min(tasks, math.MaxInt32) // more than any cluster runs; the product does not overflow
-	if tasks*int(max(1, shape.CPUsPerTask)) > p.CPUs {
+	if tasks*int(max(1, shape.CPUsPerTask)) > p.CPUs || nodesOfCores(j) > float64(p.CPUs) {
 		return ErrProcessors
 	}
 	if int(shape.MinNodes) > p.Nodes.Len() {
 		return ErrNodeCount
 	}
 	return nil
+}
+
+// nodesOfCores returns the CPUs of the requested nodes if each has the requested sockets, cores
+// and threads. Slurm requires so many of a job that requests a number of nodes and no tasks.
+func nodesOfCores(j *job.Job) float64 {
+	s := &j.Shape
+	if s.Tasks > 0 || s.Overcommit || s.MaxNodes > s.MinNodes {
+		return 0
+	}
+	return float64(s.MinNodes) * float64(max(1, s.SocketsPerNode)) * float64(max(1, s.CoresPerSocket)) *
+		float64(max(1, s.ThreadsPerCore))
 }
 
 // checkLimits checks the partition's memory limit and, if the cluster enforces them
@@ -236,10 +253,25 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	if empty.NeverRunnable(&request) != backfill.ReasonBadConstraints {
 		return nil
 	}
+	if !hasFeatures(s, j.Placement.Constraint, p) {
+		return ErrNodeConfig
+	}
 	if largest := int(p.LargestNode); request.CPUsPerTask > largest || request.MinCPUs > largest {
 		return ErrNodeCPUs
 	}
 	return exceededOnEachNode(s, &j.Shape, p)
+}
+
+// hasFeatures reports whether a node of the partition has the features of --constraint.
+func hasFeatures(s *snapshot.Snapshot, constraint string, p *snapshot.Partition) bool {
+	c, err := value.ParseConstraint(constraint)
+	if constraint == "" || err != nil {
+		return true
+	}
+	return slices.ContainsFunc(p.Nodes.Members(), func(i int) bool {
+		features := s.NodeFeatures(i)
+		return slices.ContainsFunc(c.Names, func(f string) bool { return slices.Contains(features, f) })
+	})
 }
 
 // hasGeometry reports whether a node of the partition has as many CPUs as the job requests
@@ -257,18 +289,28 @@ func hasGeometry(s *snapshot.Snapshot, shape *job.Shape, p *snapshot.Partition) 
 // exceededOnEachNode returns an error that names the request which no single node of
 // the partition can satisfy.
 func exceededOnEachNode(s *snapshot.Snapshot, shape *job.Shape, p *snapshot.Partition) error {
-	memory, disk := false, false
+	memory, disk, cores := false, false, false
 	for _, i := range p.Nodes.Members() {
 		memory = memory || fitsMemory(shape, s.Nodes[i].Memory)
 		disk = disk || s.HasTmpDisk(i, shape.TmpDisk)
+		cores = cores || fitsCores(shape, &s.Nodes[i])
 	}
 	switch {
 	case !memory:
 		return ErrNodeMemory
 	case !disk:
 		return ErrNodeDisk
+	case !cores:
+		return ErrNodeShape
 	}
 	return ErrNodeConfig
+}
+
+// fitsCores reports whether the node has as many sockets, cores and threads as requested.
+func fitsCores(shape *job.Shape, n *backfill.Node) bool {
+	sockets, threads := max(1, n.Sockets), max(1, n.ThreadsPerCore)
+	return int(shape.SocketsPerNode) <= sockets && int(shape.CoresPerSocket) <= n.CPUs/threads/sockets &&
+		int(shape.ThreadsPerCore) <= threads
 }
 
 func fitsMemory(shape *job.Shape, memory int64) bool {

@@ -59,6 +59,14 @@ func TestCheck(t *testing.T) {
 		{"no such feature, held", s, "", job.Job{Hold: "user", Placement: job.Placement{Constraint: "nosuch"}}, ErrFeature},
 		{"too much memory for a CPU", s, "", job.Job{Shape: job.Shape{MemPerCPU: mem(5000)}}, ErrNodeMemory},
 		{"too much memory for all CPUs", s, "", job.Job{Shape: job.Shape{MemPerCPU: mem(2000), CPUsPerTask: 4}}, ErrNodeConfig},
+		{"too many cores for each socket", s, "", job.Job{Shape: job.Shape{CoresPerSocket: 5}}, ErrNodeShape},
+		{"too many sockets for the nodes", s, "", job.Job{Shape: job.Shape{MinNodes: 4, MaxNodes: 4, SocketsPerNode: 5}}, ErrProcessors},
+		{"too many cores for the nodes", s, "", job.Job{Shape: job.Shape{MinNodes: 2, CoresPerSocket: 9}}, ErrProcessors},
+		{"too many cores, for tasks", s, "", job.Job{Shape: job.Shape{Tasks: 2, MinNodes: 2, MaxNodes: 2, CoresPerSocket: 9}}, ErrNodeShape},
+		{"too many cores, for some nodes", s, "", job.Job{Shape: job.Shape{MinNodes: 2, MaxNodes: 3, CoresPerSocket: 9}}, ErrNodeShape},
+		{"too many threads, overcommitted", s, "", job.Job{Shape: job.Shape{MinNodes: 2, MaxNodes: 2, Overcommit: true, ThreadsPerCore: 9}}, ErrNodeShape},
+		{"cores and memory", s, "", job.Job{Shape: job.Shape{CoresPerSocket: 5, MemPerNode: mem(5000)}}, ErrNodeMemory},
+		{"features of no node here, too many CPUs", s, "batch", job.Job{Shape: job.Shape{CPUsPerTask: 5}, Placement: job.Placement{Constraint: "red"}}, ErrNodeConfig},
 		{"neither CPUs nor memory", s, "", job.Job{Shape: job.Shape{CPUsPerTask: 5, MemPerNode: mem(5000)}}, ErrNodeCPUs},
 		{"no such node to exclude", s, "", job.Job{Placement: job.Placement{Exclude: []string{"n1", "nosuch"}}}, ErrNodeName},
 		{"a feature", s, "", job.Job{Placement: job.Placement{Constraint: "fast&red"}}, nil},
@@ -90,8 +98,8 @@ func TestCheck(t *testing.T) {
 }
 
 // Preferred features must exist; a trailing operator is ignored, as in Slurm.
-// TestStages: Slurm finds nodes that do not exist first, then too many CPUs and nodes, then
-// features.
+// TestStages: Slurm finds required nodes that do not exist first, then too many CPUs and nodes,
+// then excluded nodes and features.
 func TestStages(t *testing.T) {
 	s := newSnapshot(snapshot.Input{})
 	for _, tt := range []struct {
@@ -105,6 +113,7 @@ func TestStages(t *testing.T) {
 			ErrNodeCount, ErrNodeCount},
 		{job.Job{Shape: job.Shape{MinNodes: 5}, Placement: job.Placement{NodeList: []string{"nosuch"}}},
 			ErrNodeName, ErrNodeName},
+		{job.Job{Placement: job.Placement{Exclude: []string{"nosuch"}, Constraint: "nosuch"}}, nil, ErrNodeName},
 		{job.Job{Shape: job.Shape{CPUsPerTask: 5}}, nil, nil},
 	} {
 		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{Job: tt.job}}

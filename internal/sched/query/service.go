@@ -129,6 +129,13 @@ func (s *Service) SharesView() *status.ShareList {
 // or nil.
 func (s *Service) Feasible(b *v1alpha1.BatchJob) error { return s.feasibleUpTo(feasibility.Shape, b) }
 
+// FeasibleGRES is Feasible for the names of generic resources only.
+func (s *Service) FeasibleGRES(b *v1alpha1.BatchJob) error {
+	s.feasibility.Lock()
+	defer s.feasibility.Unlock()
+	return feasibility.CheckGRES(s.emptyCluster(), &b.Spec.Job)
+}
+
 // FeasibleSize is Feasible for the required nodes and the numbers of nodes and CPUs only.
 func (s *Service) FeasibleSize(b *v1alpha1.BatchJob) error {
 	return s.feasibleUpTo(feasibility.Size, b)
@@ -142,6 +149,11 @@ func (s *Service) FeasibleNames(b *v1alpha1.BatchJob) error {
 func (s *Service) feasibleUpTo(stage feasibility.Stage, b *v1alpha1.BatchJob) error {
 	s.feasibility.Lock()
 	defer s.feasibility.Unlock()
+	return feasibility.CheckUpTo(stage, s.emptyCluster(), b)
+}
+
+// emptyCluster returns a snapshot of the nodes without jobs. feasibility is locked.
+func (s *Service) emptyCluster() *snapshot.Snapshot {
 	if s.outdated.Swap(false) || s.nodesOnly == nil {
 		s.nodesOnly = snapshot.New(snapshot.Input{
 			Now: s.now(), Nodes: s.cluster.Nodes.List(), NodePools: s.cluster.NodePools.List(),
@@ -149,5 +161,5 @@ func (s *Service) feasibleUpTo(stage feasibility.Stage, b *v1alpha1.BatchJob) er
 			Parameters: s.cluster.Parameters(), Policy: snapshot.Policy{QOS: s.cluster.QOS.List()},
 		})
 	}
-	return feasibility.CheckUpTo(stage, s.nodesOnly, b)
+	return s.nodesOnly
 }
