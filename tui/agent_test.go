@@ -240,7 +240,7 @@ func TestGPUsOfAJob(t *testing.T) {
 		if f.Type != step.FrameQuery || json.Unmarshal(f.Data, &q) != nil || !q.GPUs {
 			return
 		}
-		u := step.Usage{Record: wire.StepRecord{Usage: wire.Usage{UserCPU: 5e6, TotalRSS: 1 << 30}}, GPUs: []step.GPU{
+		u := step.Usage{Record: wire.StepRecord{Usage: wire.Usage{UserCPU: 5e6, RSS: wire.Measure{Total: 1 << 30}}}, GPUs: []step.GPU{
 			{
 				Node:   "n3",
 				Index:  0,

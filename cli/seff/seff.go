@@ -87,7 +87,7 @@ func text(r *status.Record, now int64) string {
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		cpu += s.UserCPU + s.SystemCPU
-		peak = max(peak, s.MaxRSS, s.AveRSS*int64(max(1, s.Tasks)))
+		peak = max(peak, s.RSS.Total)
 	}
 	wall := elapsed * int64(r.CPUs)
 	say("CPU Utilized: %s", clock(cpu/1e6))

@@ -129,6 +129,7 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 	}
 	now := o.p.Now()
+	o.settings.Sstat = true
 	o.settings.Settings = format.Settings{Now: now.Unix(), Location: now.Location(), NoConvert: v.Has("noconvert")}
 	return nil
 }

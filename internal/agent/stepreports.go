@@ -151,10 +151,7 @@ func (b *batch) reportBatchStep(start time.Time, status *syscall.WaitStatus) {
 	if status != nil {
 		u := spawn.Usage(b.proc.Used())
 		r.End = time.Now().UnixNano()
-		r.Usage = wire.Usage{
-			UserCPU: u.User, SystemCPU: u.System, MinCPU: u.User + u.System, MaxRSS: u.RSS, TotalRSS: u.RSS,
-			MaxPages: u.Pages, TotalPages: u.Pages, DiskRead: u.Read, DiskWrite: u.Write,
-		}
+		coord.AddUsage(&r.Usage, true, 0, 0, &u)
 		r.State = "COMPLETED"
 		if status.Signaled() {
 			r.Signal = int32(status.Signal())

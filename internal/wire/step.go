@@ -47,31 +47,30 @@ type StepRecord struct {
 	Usage    Usage  `json:"usage,omitzero"`
 }
 
-// Usage is what the processes of a step have used so far. For maxima, Node is an index in
-// StepRecord.Nodes and Task the number of the task.
+// Usage is what the processes of a step have used so far.
 type Usage struct {
 	UserCPU   int64 `json:"userCPU,omitempty"`   // microseconds
 	SystemCPU int64 `json:"systemCPU,omitempty"` // microseconds
 
-	MaxRSS     int64 `json:"maxRSS,omitempty"` // bytes, of one task
-	MaxRSSNode int32 `json:"maxRSSNode,omitempty"`
-	MaxRSSTask int32 `json:"maxRSSTask,omitempty"`
-	TotalRSS   int64 `json:"totalRSS,omitempty"` // bytes, sum of the tasks' maxima
+	CPU       Measure `json:"cpu,omitzero"`       // microseconds
+	RSS       Measure `json:"rss,omitzero"`       // bytes, the maximum of each task
+	VMSize    Measure `json:"vmSize,omitzero"`    // bytes
+	Pages     Measure `json:"pages,omitzero"`     // major faults
+	DiskRead  Measure `json:"diskRead,omitzero"`  // bytes
+	DiskWrite Measure `json:"diskWrite,omitzero"` // bytes
+}
 
-	MaxVMSize     int64 `json:"maxVMSize,omitempty"` // bytes, of one task
-	MaxVMSizeNode int32 `json:"maxVMSizeNode,omitempty"`
-	MaxVMSizeTask int32 `json:"maxVMSizeTask,omitempty"`
-	TotalVMSize   int64 `json:"totalVMSize,omitempty"`
+// Measure is the usage of one resource by the tasks of a step: the sum, and the tasks that
+// used the most and the least.
+type Measure struct {
+	Total int64   `json:"total,omitempty"`
+	Max   Extreme `json:"max,omitzero"`
+	Min   Extreme `json:"min,omitzero"`
+}
 
-	MinCPU     int64 `json:"minCPU,omitempty"` // microseconds, the least of a task
-	MinCPUNode int32 `json:"minCPUNode,omitempty"`
-	MinCPUTask int32 `json:"minCPUTask,omitempty"`
-
-	MaxPages     int64 `json:"maxPages,omitempty"` // major faults of one task
-	MaxPagesNode int32 `json:"maxPagesNode,omitempty"`
-	MaxPagesTask int32 `json:"maxPagesTask,omitempty"`
-	TotalPages   int64 `json:"totalPages,omitempty"`
-
-	DiskRead  int64 `json:"diskRead,omitempty"`  // bytes, all tasks
-	DiskWrite int64 `json:"diskWrite,omitempty"` // bytes, all tasks
+// Extreme is the usage of one task.
+type Extreme struct {
+	Amount int64 `json:"amount,omitempty"`
+	Node   int32 `json:"node,omitempty"` // index in StepRecord.Nodes
+	Task   int32 `json:"task,omitempty"` // number of the task
 }

@@ -12,29 +12,27 @@ import (
 // allocation.
 func ReportedStep(s *wire.StepRecord) status.StepRecord {
 	u := &s.Usage
-	out := status.StepRecord{
+	return status.StepRecord{
 		Step: stepName(s.ID), Name: s.Name, State: s.State, Start: s.Start / 1e9, End: s.End / 1e9,
 		ExitCode: s.Status, Signal: s.Signal, Nodes: int32(len(s.Nodes)), NodeList: hostlist.Fold(s.Nodes),
 		Tasks: s.Tasks, CPUs: s.CPUs, Layout: s.Layout, UserCPU: u.UserCPU, SystemCPU: u.SystemCPU,
 		Measured: *u != wire.Usage{},
-		MinCPU:   u.MinCPU, MinCPUNode: nodeAt(s.Nodes, u.MinCPUNode), MinCPUTask: u.MinCPUTask,
-		MaxRSS: u.MaxRSS, MaxRSSNode: nodeAt(s.Nodes, u.MaxRSSNode), MaxRSSTask: u.MaxRSSTask,
-		MaxVMSize: u.MaxVMSize, MaxVMSizeNode: nodeAt(s.Nodes, u.MaxVMSizeNode), MaxVMSizeTask: u.MaxVMSizeTask,
-		MaxPages: u.MaxPages, MaxPagesNode: nodeAt(s.Nodes, u.MaxPagesNode), MaxPagesTask: u.MaxPagesTask,
-		MaxDiskRead: u.DiskRead, MaxDiskWrite: u.DiskWrite,
+		CPU:      measure(s, &u.CPU), RSS: measure(s, &u.RSS), VMSize: measure(s, &u.VMSize),
+		Pages: measure(s, &u.Pages), DiskRead: measure(s, &u.DiskRead), DiskWrite: measure(s, &u.DiskWrite),
 	}
-	tasks := int64(max(1, s.Tasks))
-	out.AveCPU = (u.UserCPU + u.SystemCPU) / tasks
-	out.AveRSS, out.AveVMSize, out.AvePages = u.TotalRSS/tasks, u.TotalVMSize/tasks, u.TotalPages/tasks
-	out.AveDiskRead, out.AveDiskWrite = u.DiskRead/tasks, u.DiskWrite/tasks
-	return out
 }
 
-func nodeAt(nodes []string, i int32) string {
-	if i < 0 || int(i) >= len(nodes) {
-		return ""
+// measure returns m with the names of the nodes.
+func measure(s *wire.StepRecord, m *wire.Measure) status.Measure {
+	return status.Measure{Total: m.Total, Max: extreme(s, &m.Max), Min: extreme(s, &m.Min)}
+}
+
+func extreme(s *wire.StepRecord, e *wire.Extreme) status.Extreme {
+	out := status.Extreme{Amount: e.Amount, Task: e.Task}
+	if len(s.Nodes) > 1 && e.Node >= 0 && int(e.Node) < len(s.Nodes) {
+		out.Node = s.Nodes[e.Node]
 	}
-	return nodes[i]
+	return out
 }
 
 func stepName(id int32) string {

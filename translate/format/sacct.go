@@ -19,6 +19,8 @@ type AcctSettings struct {
 	Unit byte // of --units: K, M, G, T or P; 0: the unit depends on the value
 	// From and To are the bounds of times with -T; 0: none.
 	From, To int64
+	// Sstat selects the forms of sstat where they differ from those of sacct.
+	Sstat bool
 }
 
 // AcctValue returns the value of a field of AcctFields for a row.
@@ -28,6 +30,9 @@ func AcctValue(name string, r *AcctRow, s *AcctSettings) string {
 	}
 	if r.Step != nil {
 		if f, ok := acctStep[name]; ok {
+			return f(r.Step, s)
+		}
+		if f, ok := acctUsage[name]; ok {
 			return f(r.Step, s)
 		}
 		return ""
@@ -136,6 +141,9 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 		}
 		return longDuration(r.Job.Suspended)
 	},
+	"ConsumedEnergy":    consumedEnergy,
+	"ConsumedEnergyRaw": consumedEnergy,
+
 	"ReqCPUFreq":    frequency,
 	"ReqCPUFreqMin": frequency,
 	"ReqCPUFreqMax": frequency,
@@ -166,6 +174,15 @@ func frequency(r *AcctRow, _ *AcctSettings) string {
 		return "0"
 	}
 	return "Unknown"
+}
+
+// consumedEnergy returns the energy, which is not measured: as in Slurm, it is unknown of a
+// running job, and 0 of other jobs and of steps.
+func consumedEnergy(r *AcctRow, _ *AcctSettings) string {
+	if r.Step == nil && r.Job.Start != 0 && r.Job.End == 0 {
+		return ""
+	}
+	return "0"
 }
 
 // acctCPUs returns the number of allocated CPUs, or as in Slurm that of the
@@ -316,7 +333,7 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	},
 	"ReqMem": func(r *status.Record, s *AcctSettings) string {
 		if m, ok := tresOf(r.ReqTRES, "mem"); ok {
-			return memText(m*1024, s)
+			return memText(m, s)
 		}
 		return "0"
 	},

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -24,7 +26,7 @@ func (d *acctDoc) step(r *status.Record, p *status.StepRecord) Object {
 	return Object{
 		{"nodes", Object{{"list", expandedNames(p.NodeList)}, {"count", p.Nodes}, {"range", p.NodeList}}},
 		{"tres", Object{
-			{"requested", usageObject(d.used(p), p.Tasks)}, {"consumed", usageObject(d.written(p), p.Tasks)},
+			{"requested", d.usageObject(p, tresIn)}, {"consumed", d.usageObject(p, tresOut)},
 			{"allocated", d.tres(p.AllocTRES)},
 		}},
 		{"time", Object{
@@ -93,85 +95,39 @@ func (d *acctDoc) frequency(p *status.StepRecord) Object {
 	return Object{{"requested_frequency", Object{{"min", 0}, {"max", 0}}}, {"governor", []any{}}}
 }
 
-// usage is the usage of one TRES by the tasks of a step.
-type usage struct {
-	kind     string
-	name     any // a string or nil
-	id       int
-	average  int64
-	most     int64
-	least    int64  // -1: unknown
-	mostOn   string // the node of the maximum
-	mostTask int32
-	sumOnly  bool // usage of single tasks is unknown
-}
-
-// used returns the usage of the tasks, or nil while the step runs.
-func (d *acctDoc) used(p *status.StepRecord) []usage {
-	energy := usage{kind: "energy", name: d.text(""), id: 3, sumOnly: !p.Measured}
-	switch {
-	case p.End == 0:
-		return nil
-	case !p.Measured:
-		return []usage{energy}
-	}
-	none := d.text("")
-	energy.mostOn = p.MaxRSSNode
-	list := []usage{
-		{kind: "cpu", name: none, id: 1, average: p.AveCPU / 1000, most: p.AveCPU / 1000, least: p.MinCPU / 1000,
-			mostOn: p.MinCPUNode, mostTask: p.MinCPUTask},
-		{kind: "mem", name: none, id: 2, average: p.AveRSS, most: p.MaxRSS, least: -1,
-			mostOn: p.MaxRSSNode, mostTask: p.MaxRSSTask},
-		energy,
-		{kind: "fs", name: "disk", id: 6, average: p.AveDiskRead, most: p.MaxDiskRead, least: -1,
-			mostOn: p.MaxDiskReadNode, mostTask: p.MaxDiskReadTask},
-		{kind: "vmem", name: none, id: 7, average: p.AveVMSize, most: p.MaxVMSize, least: -1,
-			mostOn: p.MaxVMSizeNode, mostTask: p.MaxVMSizeTask},
-		{kind: "pages", name: none, id: 8, average: p.AvePages, most: p.MaxPages, least: -1,
-			mostOn: p.MaxPagesNode, mostTask: p.MaxPagesTask},
-	}
-	return withMinimum(list, p.Tasks)
-}
-
-// withMinimum sets the minimum of a single task, which is its average.
-func withMinimum(list []usage, tasks int32) []usage {
-	for i := range list {
-		if tasks == 1 && list[i].least < 0 {
-			list[i].least = list[i].average
-		}
-	}
-	return list
-}
-
-// written returns what the tasks have written.
-func (d *acctDoc) written(p *status.StepRecord) []usage {
-	all := d.used(p)
-	if !p.Measured || all == nil {
-		return all
-	}
-	disk := usage{
-		kind: "fs", name: "disk", id: 6, average: p.AveDiskWrite, most: p.MaxDiskWrite, least: -1,
-		mostOn: p.MaxDiskWriteNode, mostTask: p.MaxDiskWriteTask,
-	}
-	return withMinimum([]usage{all[2], disk}, p.Tasks)
-}
-
-// usageObject returns the maximum and minimum of one task, and the average and total
-// of all.
-func usageObject(list []usage, tasks int32) Object {
+// usageObject returns the maximum and minimum of one task, and the average and total of all,
+// of each TRES. It is empty while the step runs. Of a step that was not measured, it has only
+// the energy.
+func (d *acctDoc) usageObject(p *status.StepRecord, list []usedTRES) Object {
 	most, least, average, total := []any{}, []any{}, []any{}, []any{}
-	for _, u := range list {
-		entry := func(count int64) Object {
-			return Object{{"type", u.kind}, {"name", u.name}, {"id", u.id}, {"count", count}}
+	for _, t := range sortedByID(list) {
+		if p.End == 0 || !p.Measured && t.kind != "energy" {
+			continue
 		}
-		if !u.sumOnly {
-			most = append(most, append(entry(u.most), Member{"task", u.mostTask}, Member{"node", u.mostOn}))
+		m := t.measure(p)
+		if p.Measured {
+			most = append(most, d.extreme(p, &t, &m.Max))
+			least = append(least, d.extreme(p, &t, &m.Min))
 		}
-		if !u.sumOnly && u.least >= 0 {
-			least = append(least, append(entry(u.least), Member{"task", u.mostTask}, Member{"node", u.mostOn}))
-		}
-		average = append(average, entry(u.average))
-		total = append(total, entry(u.average*int64(max(1, tasks))))
+		average = append(average, d.entry(&t, p.Average(m)))
+		total = append(total, d.entry(&t, m.Total))
 	}
 	return Object{{"max", most}, {"min", least}, {"average", average}, {"total", total}}
+}
+
+func sortedByID(list []usedTRES) []usedTRES {
+	return slices.SortedFunc(slices.Values(list), func(a, b usedTRES) int { return cmp.Compare(a.id, b.id) })
+}
+
+// entry returns an amount of a TRES. CPU time is in milliseconds.
+func (d *acctDoc) entry(t *usedTRES, amount int64) Object {
+	if t.kind == "cpu" {
+		amount /= 1000
+	}
+	return Object{{"type", t.kind}, {"name", d.text(t.name)}, {"id", t.id}, {"count", amount}}
+}
+
+// extreme returns the usage of one task.
+func (d *acctDoc) extreme(p *status.StepRecord, t *usedTRES, e *status.Extreme) Object {
+	return append(d.entry(t, e.Amount), Member{"task", e.Task}, Member{"node", p.NodeOf(e)})
 }

@@ -1,7 +1,7 @@
 package format
 
 import (
-	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,81 +9,10 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
-	"NTasks": func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
-	"Layout": func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
-	"AveCPU": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.AveCPU / 1e6) },
-	),
-	"MinCPU": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.MinCPU / 1e6) },
-	),
-	"MinCPUNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MinCPUNode }),
-	"MinCPUTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MinCPUTask) }),
-	"AveCPUFreq":       func(*status.StepRecord, *AcctSettings) string { return "0" },
-	"ConsumedEnergy":   func(*status.StepRecord, *AcctSettings) string { return "0" },
-	"AveRSS":           bytes(func(p *status.StepRecord) int64 { return p.AveRSS }),
-	"MaxRSS":           bytes(func(p *status.StepRecord) int64 { return p.MaxRSS }),
-	"MaxRSSNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxRSSNode }),
-	"MaxRSSTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxRSSTask) }),
-	"AveVMSize":        bytes(func(p *status.StepRecord) int64 { return p.AveVMSize }),
-	"MaxVMSize":        bytes(func(p *status.StepRecord) int64 { return p.MaxVMSize }),
-	"MaxVMSizeNode":    measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxVMSizeNode }),
-	"MaxVMSizeTask":    measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxVMSizeTask) }),
-	"AvePages":         measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.AvePages) }),
-	"MaxPages":         measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxPages) }),
-	"MaxPagesNode":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxPagesNode }),
-	"MaxPagesTask":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxPagesTask) }),
-	"AveDiskRead":      disk(func(p *status.StepRecord) int64 { return p.AveDiskRead }),
-	"MaxDiskRead":      disk(func(p *status.StepRecord) int64 { return p.MaxDiskRead }),
-	"MaxDiskReadNode":  measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxDiskReadNode }),
-	"MaxDiskReadTask":  measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskReadTask) }),
-	"AveDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.AveDiskWrite }),
-	"MaxDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.MaxDiskWrite }),
-	"MaxDiskWriteNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxDiskWriteNode }),
-	"MaxDiskWriteTask": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskWriteTask) },
-	),
-	"TRESUsageInAve": measured(func(p *status.StepRecord, s *AcctSettings) string {
-		return usageText(p.AveCPU, p.AveDiskRead, p.AveRSS, p.AvePages, p.AveVMSize, s)
-	}),
-	"TRESUsageInMax": measured(func(p *status.StepRecord, s *AcctSettings) string {
-		return usageText(max(p.MinCPU, p.AveCPU), p.MaxDiskRead, p.MaxRSS, p.MaxPages, p.MaxVMSize, s)
-	}),
-	"TRESUsageInMaxNode": measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return "cpu=" + p.MinCPUNode + ",fs/disk=" + p.MaxDiskReadNode + ",mem=" + p.MaxRSSNode +
-			",pages=" + p.MaxPagesNode + ",vmem=" + p.MaxVMSizeNode
-	}),
-	"TRESUsageInMaxTask": measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return fmt.Sprintf("cpu=%d,fs/disk=%d,mem=%d,pages=%d,vmem=%d",
-			p.MinCPUTask, p.MaxDiskReadTask, p.MaxRSSTask, p.MaxPagesTask, p.MaxVMSizeTask)
-	}),
-	"TRESUsageInMin": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + longDuration(p.MinCPU/1e6) },
-	),
-	"TRESUsageInMinNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + p.MinCPUNode }),
-	"TRESUsageInMinTask": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + itoa(p.MinCPUTask) },
-	),
-	"TRESUsageInTot": measured(func(p *status.StepRecord, s *AcctSettings) string {
-		n := int64(max(1, p.Tasks))
-		return usageText(p.UserCPU+p.SystemCPU, p.AveDiskRead*n, p.AveRSS*n, p.AvePages*n, p.AveVMSize*n, s)
-	}),
-	"TRESUsageOutAve": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.AveDiskWrite) },
-	),
-	"TRESUsageOutMax": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWrite) },
-	),
-	"TRESUsageOutMaxNode": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + p.MaxDiskWriteNode },
-	),
-	"TRESUsageOutMaxTask": measured(
-		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWriteTask) },
-	),
-	"TRESUsageOutTot": measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return "fs/disk=" + itoa(p.AveDiskWrite*int64(max(1, p.Tasks)))
-	}),
+var acctStep = map[string]stepField{
+	"NTasks":     func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
+	"Layout":     func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
+	"AveCPUFreq": func(*status.StepRecord, *AcctSettings) string { return "0" },
 }
 
 func layoutText(p *status.StepRecord) string {
@@ -93,70 +22,38 @@ func layoutText(p *status.StepRecord) string {
 	return Distribution(p.Layout)
 }
 
-// measured returns a field that is empty if the step's usage was not measured.
-func measured(f func(*status.StepRecord, *AcctSettings) string) func(*status.StepRecord, *AcctSettings) string {
-	return func(p *status.StepRecord, s *AcctSettings) string {
-		if !p.Measured {
-			return ""
-		}
-		return f(p, s)
-	}
-}
+// memText returns an amount of MiB of memory.
+func memText(mib int64, s *AcctSettings) string { return unitText(float64(mib), 2, s) }
 
-// bytes returns a field of bytes.
-func bytes(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
-	return measured(func(p *status.StepRecord, s *AcctSettings) string {
-		n := f(p)
-		if s.NoConvert && s.Unit == 0 {
-			return itoa(n)
-		}
-		return memText(n/1024, s)
-	})
-}
-
-// disk returns a field of bytes, shown in MiB with two decimals.
-func disk(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
-	return measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return strconv.FormatFloat(float64(f(p))/(1<<20), 'f', 2, 64) + "M"
-	})
-}
-
-func usageText(cpu, diskBytes, rss, pages, vm int64, s *AcctSettings) string {
-	size := func(n int64) string {
-		if s.NoConvert && s.Unit == 0 {
-			return itoa(n)
-		}
-		return memText(n/1024, s)
-	}
-	return "cpu=" + longDuration(cpu/1e6) + ",fs/disk=" + itoa(diskBytes) + ",mem=" + size(rss) +
-		",pages=" + itoa(pages) + ",vmem=" + size(vm)
-}
-
-// memText returns an amount of KiB in the requested unit, or as in Slurm in the
-// largest unit that shows it exactly (1536M, 2G, 3140K).
-func memText(kib int64, s *AcctSettings) string {
+// unitText returns an amount of 1024^unit in the requested unit. Without a request, it is
+// shown as in Slurm in the largest unit of which it is a multiple of a half: 1500M, 1.50G,
+// 3140K, 1000.
+func unitText(amount float64, unit int, s *AcctSettings) string {
 	const units = "KMGTP"
-	at := 0
 	switch {
-	case kib == 0:
+	case amount == 0:
 		return "0"
 	case s.Unit != 0:
-		at = strings.IndexByte(units, s.Unit)
-	case s.NoConvert:
-		if kib%1024 == 0 {
-			at = 1
-		}
-	default:
-		for at < len(units)-1 && kib%(1<<(10*(at+1))) == 0 {
-			at++
+		to := strings.IndexByte(units, s.Unit) + 1
+		amount, unit = math.Ldexp(amount, 10*(unit-to)), to
+	case !s.NoConvert:
+		for unit < len(units) && amount >= 1024 && int64(amount)%512 == 0 {
+			amount /= 1024
+			unit++
 		}
 	}
-	value := float64(kib) / float64(int64(1)<<(10*at))
-	if value == float64(int64(value)) {
-		return itoa(int64(value)) + units[at:at+1]
+	suffix := ""
+	if unit > 0 {
+		suffix = units[unit-1 : unit]
 	}
-	return strconv.FormatFloat(value, 'f', 2, 64) + units[at:at+1]
+	if amount == math.Trunc(amount) {
+		return itoa(int64(amount)) + suffix
+	}
+	return fixed(amount) + suffix
 }
+
+// fixed returns an amount with two decimals.
+func fixed(amount float64) string { return strconv.FormatFloat(amount, 'f', 2, 64) }
 
 // tresOf returns the amount of one TRES in a list; memory is in MiB.
 func tresOf(list, name string) (int64, bool) {
@@ -188,7 +85,7 @@ func tresText(list string, s *AcctSettings) string {
 	for i, item := range items {
 		if strings.HasPrefix(item, "mem=") {
 			if mib, ok := tresOf(item, "mem"); ok {
-				items[i] = "mem=" + memText(mib*1024, s)
+				items[i] = "mem=" + memText(mib, s)
 			}
 		}
 	}

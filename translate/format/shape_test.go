@@ -79,19 +79,17 @@ func sampleJobs(t *testing.T) []*status.Job {
 
 func sampleRecords() []status.Record {
 	used := status.StepRecord{
-		Step:       "0",
-		Name:       "a",
-		State:      "COMPLETED",
-		Start:      5,
-		End:        9,
-		NodeList:   "n1",
-		Nodes:      1,
-		Tasks:      1,
-		Measured:   true,
-		MaxRSS:     5,
-		AveRSS:     5,
-		MaxRSSNode: "n1",
-		KilledBy:   "ben",
+		Step:     "0",
+		Name:     "a",
+		State:    "COMPLETED",
+		Start:    5,
+		End:      9,
+		NodeList: "n1",
+		Nodes:    1,
+		Tasks:    1,
+		Measured: true,
+		RSS:      status.Measure{Total: 5, Max: status.Extreme{Amount: 5}, Min: status.Extreme{Amount: 5}},
+		KilledBy: "ben",
 	}
 	list := []status.Record{
 		{ID: 1, State: "PENDING", Submit: 1, ArrayJobID: 1, ArrayTaskID: "1-3%2", ReqTRES: "cpu=1,gres/gpu=1,mem=100M"},

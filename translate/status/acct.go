@@ -107,29 +107,42 @@ type StepRecord struct {
 	// Measured reports whether the fields below were measured.
 	Measured bool `json:"measured,omitempty"`
 
-	MinCPU     int64  `json:"minCPU,omitempty"`
-	MinCPUNode string `json:"minCPUNode,omitempty"`
-	MinCPUTask int32  `json:"minCPUTask,omitempty"`
-	AveCPU     int64  `json:"aveCPU,omitempty"`
+	CPU       Measure `json:"cpu,omitzero"`
+	RSS       Measure `json:"rss,omitzero"`
+	VMSize    Measure `json:"vmSize,omitzero"`
+	Pages     Measure `json:"pages,omitzero"` // major faults
+	DiskRead  Measure `json:"diskRead,omitzero"`
+	DiskWrite Measure `json:"diskWrite,omitzero"`
 
-	MaxRSS, AveRSS             int64  `json:",omitempty"`
-	MaxRSSNode                 string `json:",omitempty"`
-	MaxRSSTask                 int32  `json:",omitempty"`
-	MaxVMSize, AveVMSize       int64  `json:",omitempty"`
-	MaxVMSizeNode              string `json:",omitempty"`
-	MaxVMSizeTask              int32  `json:",omitempty"`
-	MaxPages, AvePages         int64  `json:",omitempty"`
-	MaxPagesNode               string `json:",omitempty"`
-	MaxPagesTask               int32  `json:",omitempty"`
-	MaxDiskRead, AveDiskRead   int64  `json:",omitempty"`
-	MaxDiskReadNode            string `json:",omitempty"`
-	MaxDiskReadTask            int32  `json:",omitempty"`
-	MaxDiskWrite, AveDiskWrite int64  `json:",omitempty"`
-	MaxDiskWriteNode           string `json:",omitempty"`
-	MaxDiskWriteTask           int32  `json:",omitempty"`
-	SubmitLine                 string `json:",omitempty"`
-	Container                  string `json:",omitempty"`
-	Constraints                string `json:",omitempty"`
+	SubmitLine  string `json:"submitLine,omitempty"`
+	Container   string `json:"container,omitempty"`
+	Constraints string `json:"constraints,omitempty"`
+}
+
+// Measure is the usage of one resource by the tasks of a step: the sum, and the tasks that
+// used the most and the least.
+type Measure struct {
+	Total int64   `json:"total,omitempty"`
+	Max   Extreme `json:"max,omitzero"`
+	Min   Extreme `json:"min,omitzero"`
+}
+
+// Extreme is the usage of one task.
+type Extreme struct {
+	Amount int64  `json:"amount,omitempty"`
+	Node   string `json:"node,omitempty"` // empty: the only node of the step
+	Task   int32  `json:"task,omitempty"`
+}
+
+// Average returns the average usage of a task of the step.
+func (p *StepRecord) Average(m *Measure) int64 { return m.Total / int64(max(1, p.Tasks)) }
+
+// NodeOf returns the node of a task of the step.
+func (p *StepRecord) NodeOf(e *Extreme) string {
+	if e.Node == "" && p.Nodes == 1 {
+		return p.NodeList
+	}
+	return e.Node
 }
 
 // RecordList is the response to GET records.

@@ -106,7 +106,7 @@ func queryAgents(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sa
 		}
 		n++
 		s.cpu += u.Record.Usage.UserCPU + u.Record.Usage.SystemCPU
-		s.memory += u.Record.Usage.TotalRSS
+		s.memory += u.Record.Usage.RSS.Total
 		s.gpus = append(s.gpus, u.GPUs...)
 		return nil
 	})

@@ -207,6 +207,6 @@ func (p *Page) recordText(s *textBuilder) {
 		t := &r.Steps[i]
 		s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  max RSS %s",
 			t.Step, t.Name, t.State, t.ExitCode, t.Signal,
-			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), formatSize(t.MaxRSS)))
+			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), formatSize(t.RSS.Max.Amount)))
 	}
 }

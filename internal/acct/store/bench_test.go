@@ -43,7 +43,7 @@ func fill(b *testing.B, s *store.Store, n int) int {
 				NodeList: "n1",
 				Tasks:    1,
 				CPUs:     2,
-				MaxRSS:   1 << 20,
+				RSS:      status.Measure{Total: 1 << 20, Max: status.Extreme{Amount: 1 << 20}},
 				Measured: true,
 			},
 		})

@@ -32,12 +32,11 @@ func TestRoundTripIsExactAndIdempotent(t *testing.T) {
 			r.KilledBy, r.KilledByID, r.ExitCode, r.Signal = "ben", 1002, 1, 9
 		})
 		step := status.StepRecord{
-			Step:       "batch",
-			Name:       "batch",
-			State:      "COMPLETED",
-			MaxRSS:     1 << 30,
-			MaxRSSNode: "n1",
-			Measured:   true,
+			Step:     "batch",
+			Name:     "batch",
+			State:    "COMPLETED",
+			RSS:      status.Measure{Total: 1 << 30, Max: status.Extreme{Amount: 1 << 30, Node: "n1", Task: 3}},
+			Measured: true,
 		}
 		for range 3 {
 			accttest.Put(t, s, []store.Entry{e}, store.StepEntry{Run: record.RunKey{UID: "uid-7"}, Step: step})

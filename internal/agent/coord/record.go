@@ -96,22 +96,25 @@ func (x *record) addExit(e *step.Exit) {
 func AddUsage(s *wire.Usage, first bool, node, task int32, u *step.TaskUsage) {
 	s.UserCPU += u.User
 	s.SystemCPU += u.System
-	s.TotalRSS += u.RSS
-	s.TotalVMSize += u.VMSize
-	s.TotalPages += u.Pages
-	s.DiskRead += u.Read
-	s.DiskWrite += u.Write
-	if u.RSS > s.MaxRSS || first {
-		s.MaxRSS, s.MaxRSSNode, s.MaxRSSTask = u.RSS, node, task
+	at := wire.Extreme{Node: node, Task: task}
+	addAmount(&s.CPU, first, u.User+u.System, at)
+	addAmount(&s.RSS, first, u.RSS, at)
+	addAmount(&s.VMSize, first, u.VMSize, at)
+	addAmount(&s.Pages, first, u.Pages, at)
+	addAmount(&s.DiskRead, first, u.Read, at)
+	addAmount(&s.DiskWrite, first, u.Write, at)
+}
+
+// addAmount adds what the task at has used. Of several tasks with the same usage, the
+// first is the maximum and the minimum.
+func addAmount(m *wire.Measure, first bool, amount int64, at wire.Extreme) {
+	at.Amount = amount
+	m.Total += amount
+	if first || amount > m.Max.Amount {
+		m.Max = at
 	}
-	if u.VMSize > s.MaxVMSize || first {
-		s.MaxVMSize, s.MaxVMSizeNode, s.MaxVMSizeTask = u.VMSize, node, task
-	}
-	if u.Pages > s.MaxPages || first {
-		s.MaxPages, s.MaxPagesNode, s.MaxPagesTask = u.Pages, node, task
-	}
-	if cpu := u.User + u.System; cpu < s.MinCPU || first {
-		s.MinCPU, s.MinCPUNode, s.MinCPUTask = cpu, node, task
+	if first || amount < m.Min.Amount {
+		m.Min = at
 	}
 }
 
