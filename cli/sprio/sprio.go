@@ -39,6 +39,7 @@ type Options struct {
 	weights   bool
 	norm      bool     // normalized priorities
 	byJob     bool     // -j
+	jobs      string   // the list of -j
 	users     []string // of every -u, of which the last counts
 	nothing   bool     // a list of users, partitions or jobs has no elements: no job matches
 	clusters  []string
@@ -69,7 +70,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if v.Has("verbose") {
-		if err := o.p.Print(settingsText(v)); err != nil {
+		if err := o.p.Print(o.settingsText(v)); err != nil {
 			return err
 		}
 	}
@@ -77,12 +78,12 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 }
 
 // settingsText returns the block of settings that --verbose prints before the list.
-func settingsText(v *option.Values) string {
+func (o *Options) settingsText(v *option.Values) string {
 	given := func(name string) string { return cmp.Or(v.Get(name), "(null)") }
 	return format.SettingsBlock(11, [][2]any{
 		{"format", given("format")},
 		{"job_flag", format.Digit(v.Has("jobs"))},
-		{"jobs", given("jobs")},
+		{"jobs", cmp.Or(o.jobs, "(null)")},
 		{"partition", given("partition")},
 		{"users", given("user")},
 		{"verbose", v.Count("verbose")},
@@ -114,6 +115,7 @@ func (o *Options) jobsOf(v *option.Values, rest *[]string) error {
 			return err
 		}
 	}
+	o.jobs = text
 	for id := range strings.SplitSeq(text, ",") {
 		if id != "" {
 			o.filter.IDs = append(o.filter.IDs, id)
