@@ -131,6 +131,11 @@ func (d *database) session() func(statement string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	if d.driver == "sqlite" { // the recorder may be writing
+		if _, err := conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 60000"); err != nil {
+			d.t.Fatal(err)
+		}
+	}
 	return func(statement string) {
 		d.t.Helper()
 		if _, err := conn.ExecContext(context.Background(), statement); err != nil {

@@ -332,3 +332,9 @@ func TestAccounts(t *testing.T) {
 func TestPools(t *testing.T) {
 	start(t, "--slurm-conf", "testdata/pools/slurm.conf").scriptsInTurn(t, "testdata/pools")
 }
+
+// TestPoolFailures has a cluster whose nodes do not come in time. Its ResumeTimeout is short, so
+// that nothing else depends on how fast the machine is.
+func TestPoolFailures(t *testing.T) {
+	start(t, "--slurm-conf", "testdata/poolfailures/slurm.conf").scriptsInTurn(t, "testdata/poolfailures")
+}
