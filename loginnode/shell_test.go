@@ -71,7 +71,7 @@ func TestMessageOfTheDay(t *testing.T) {
 		return out.String()
 	}
 	got := shell(true)
-	// The terminal may echo the input between the two, as it does for those who type ahead.
+	// The terminal may echo the input between the two messages, as it does for a user who types ahead.
 	if _, behind, ok := strings.Cut(got, "Welcome\r\n"); !ok || !strings.Contains(behind, "queue of ann\r\n") {
 		t.Errorf("interactive: %q", got)
 	}

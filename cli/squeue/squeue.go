@@ -184,7 +184,8 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 		}
 		return o.show(&status.JobList{})
 	}
-	if len(o.users) > 0 && !slices.Equal(o.users, o.filter.Users) { // another -u, or --me, replaces some
+	// Slurm reports the unknown users of every -u, also if a later -u or --me replaces them.
+	if len(o.users) > 0 && !slices.Equal(o.users, o.filter.Users) {
 		if err := o.checkUsers(ctx, queue); err != nil {
 			return err
 		}

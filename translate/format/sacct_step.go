@@ -22,7 +22,7 @@ func layoutText(p *status.StepRecord) string {
 	return Distribution(p.Layout)
 }
 
-// memText returns an amount of MiB of memory.
+// memText returns an amount of memory, given in MiB, as text.
 func memText(mib int64, s *AcctSettings) string { return unitText(float64(mib), 2, s) }
 
 // unitText returns an amount of 1024^unit in the requested unit. Without a request, it is

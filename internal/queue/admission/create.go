@@ -235,7 +235,7 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		j.QOS = a.defaultQOSOf(user, j)
 	}
 	j.QOS, _ = a.Directory.QOSName(j.QOS)
-	if !caller.Trusted { // Slurm's commands check it before they submit
+	if !caller.Trusted { // first, because Slurm's commands check the names before they submit the job
 		if err := a.checkWith(Checker.FeasibleGRES, b); err != nil {
 			return err
 		}

@@ -199,7 +199,7 @@ func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error 
 		tasks = int(max(1, shape.MinNodes))
 	}
 	tasks = min(tasks, math.MaxInt32) // more than any cluster runs; the product does not overflow
-	if tasks*int(max(1, shape.CPUsPerTask)) > p.CPUs || nodesOfCores(j) > float64(p.CPUs) {
+	if tasks*int(max(1, shape.CPUsPerTask)) > p.CPUs || geometryCPUs(j) > float64(p.CPUs) {
 		return ErrProcessors
 	}
 	if int(shape.MinNodes) > p.Nodes.Len() {
@@ -208,9 +208,10 @@ func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error 
 	return nil
 }
 
-// nodesOfCores returns the CPUs of the requested nodes if each has the requested sockets, cores
-// and threads. Slurm requires so many of a job that requests a number of nodes and no tasks.
-func nodesOfCores(j *job.Job) float64 {
+// geometryCPUs returns the CPUs of the requested nodes if each has the requested sockets, cores
+// and threads, which Slurm requires of a job with a number of nodes and none of tasks. It is a
+// float because the product of four requests may overflow.
+func geometryCPUs(j *job.Job) float64 {
 	s := &j.Shape
 	if s.Tasks > 0 || s.Overcommit || s.MaxNodes > s.MinNodes {
 		return 0

@@ -60,3 +60,17 @@ func TestNodeThatItsProviderNames(t *testing.T) {
 		t.Error("a node that is gone is not lost")
 	}
 }
+
+// A node whose kubelet has no CPU manager gives no CPUs to a pod alone, whatever its agent reports.
+func TestSharedCPUs(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{})
+	k := newKeeper(c)
+	for policy, want := range map[string]bool{"": false, "none": true, "static": false} {
+		n := schedtest.Node("n-" + policy)
+		n.Annotations = map[string]string{"berth.hpc/cpu-manager": policy}
+		fake.Feed(c, n)
+		if got := k.hasSharedCPUs(n.Name); got != want {
+			t.Errorf("policy %q: %v, want %v", policy, got, want)
+		}
+	}
+}
