@@ -185,7 +185,16 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
 
 func (checker) FeasibleNames(*v1alpha1.BatchJob) error { return nil }
-func (checker) FeasibleGRES(*v1alpha1.BatchJob) error  { return nil }
+
+// FeasibleGRES knows only gpu.
+func (checker) FeasibleGRES(b *v1alpha1.BatchJob) error {
+	for _, g := range b.Spec.Job.Shape.GRES {
+		if g.Name != "gpu" {
+			return errors.New("Invalid generic resource (gres) specification")
+		}
+	}
+	return nil
+}
 
 func TestRefusals(t *testing.T) {
 	h := newLimitedHarness(t)
@@ -211,6 +220,9 @@ func TestRefusals(t *testing.T) {
 		"nodes before licenses": {with(func(j *job.Job) {
 			j.Placement.NodeList, j.Licenses = []string{"n9"}, []job.License{{Name: "nosuch", Count: 1}}
 		}), "Invalid node name specified"},
+		"generic resources before the partition": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Shape.GRES = []string{"nope"}, []job.GRES{{Name: "fpga", Count: 1}}
+		}, "Invalid generic resource (gres) specification"},
 		"unknown partition":        {on("nope"), string(refusal.InvalidPartition)},
 		"one unknown of two":       {on("debug", "nope"), string(refusal.InvalidPartition)},
 		"inactive":                 {on("off"), string(refusal.PartitionUnavailable)},

@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 
 // Preferred features must exist; a trailing operator is ignored, as in Slurm.
 // TestStages: Slurm finds required nodes that do not exist first, then too many CPUs and nodes,
-// then excluded nodes and features.
+// then required nodes outside the partition, then excluded nodes and features.
 func TestStages(t *testing.T) {
 	s := newSnapshot(snapshot.Input{})
 	for _, tt := range []struct {
@@ -114,6 +114,8 @@ func TestStages(t *testing.T) {
 		{job.Job{Shape: job.Shape{MinNodes: 5}, Placement: job.Placement{NodeList: []string{"nosuch"}}},
 			ErrNodeName, ErrNodeName},
 		{job.Job{Placement: job.Placement{Exclude: []string{"nosuch"}, Constraint: "nosuch"}}, nil, ErrNodeName},
+		{job.Job{Partitions: []string{"batch"}, Placement: job.Placement{NodeList: []string{"n1"}}},
+			ErrNotInPart, ErrNotInPart},
 		{job.Job{Shape: job.Shape{CPUsPerTask: 5}}, nil, nil},
 	} {
 		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{Job: tt.job}}
