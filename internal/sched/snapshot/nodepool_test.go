@@ -90,13 +90,20 @@ func TestIncrementalOfPools(t *testing.T) {
 	}
 }
 
-// A job got a node before that had an object, whose name the provider then chose.
+// A job got a node before that had an object, whose name the provider then chose. It holds the
+// node from the start on, before and after the pool's state says that the node runs.
 func TestJobOnANodeThatItsProviderNamed(t *testing.T) {
+	for _, state := range []string{v1alpha1.PoolPoweringUp, v1alpha1.PoolRunning} {
+		t.Run(state, func(t *testing.T) { testJobOnANodeThatItsProviderNamed(t, state) })
+	}
+}
+
+func testJobOnANodeThatItsProviderNamed(t *testing.T, state string) {
 	n := schedtest.Node("ip-10-0-0-7")
 	n.Annotations = map[string]string{"berth.hpc/node-name": "d1"}
 	b := schedtest.Attempt(v1alpha1.StateConfiguring)
 	pool := aPool("cloud", "d1", 40, "")
-	pool.Status.Nodes = []v1alpha1.PoolNode{{Name: "d1", State: v1alpha1.PoolRunning}}
+	pool.Status.Nodes = []v1alpha1.PoolNode{{Name: "d1", State: state}}
 	for object, want := range map[string]int{"d1": 1, "ip-10-0-0-7": 1, "ip-10-0-0-8": 0} {
 		b.Status.Allocation.Nodes = []v1alpha1.NodeAllocation{{Name: "d1", Node: object, CPUs: 1}}
 		in := Input{

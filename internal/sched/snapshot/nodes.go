@@ -55,8 +55,22 @@ func (s *Snapshot) addNodes(in *Input) {
 			s.setPower(i, &p)
 		}
 	}
+	s.addComing(in.Nodes)
 	s.addWorkloadPods(in.Pods)
 	s.addUsed(in.Pods, table)
+}
+
+// addComing notes the objects of nodes that have come and do not run yet: in their place, the
+// snapshot has nodes with the names that their pools list, but jobs may already be recorded on
+// the objects.
+func (s *Snapshot) addComing(nodes []*corev1.Node) {
+	for _, n := range nodes {
+		if name := nodeinfo.PoolName(n); name != n.Name {
+			if i, ok := s.byObject[name]; ok && s.nodes[i].power != nil {
+				s.byComing[n.Name] = i
+			}
+		}
+	}
 }
 
 // comparePower puts nodes that run before those that have to boot.

@@ -86,6 +86,9 @@ func (s *Snapshot) allocatedNode(a *v1alpha1.NodeAllocation) (int, bool) {
 	if i, ok := s.byObject[a.Node]; ok {
 		return i, ok
 	}
+	if i, ok := s.byComing[a.Node]; ok {
+		return i, ok
+	}
 	if a.Node != "" && a.Node != a.Name {
 		return 0, false
 	}

@@ -50,6 +50,7 @@ type Snapshot struct {
 	nodes        []node // parallel to Snapshot.Nodes
 	byName       map[string]int
 	byObject     map[string]int  // by Kubernetes name
+	byComing     map[string]int  // see addComing
 	features     map[string]bool // that any node has
 	network      *topology.Network
 	partitions   []*Partition
@@ -140,6 +141,7 @@ func New(in Input) *Snapshot {
 		params:       in.Parameters,
 		byName:       map[string]int{},
 		byObject:     map[string]int{},
+		byComing:     map[string]int{},
 		features:     map[string]bool{},
 		reservations: map[string]*v1alpha1.Reservation{},
 		jobs:         make(map[int64]*v1alpha1.BatchJob, len(in.Jobs)),
