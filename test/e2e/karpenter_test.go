@@ -1,24 +1,14 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/internal/eventually"
 )
@@ -29,6 +19,9 @@ const (
 	envKarpenter       = "BERTH_KARPENTER"
 	envKarpenterModule = "BERTH_KARPENTER_MODULE"
 )
+
+// whyNoKarpenter is why tests with Karpenter are skipped.
+const whyNoKarpenter = "make e2e-karpenter builds Karpenter and runs this test"
 
 // karpenterPools are a pool whose nodes come, one of an instance type that does not exist, one
 // of a class of nodes that does not exist, and one that promises more than its instances have.
@@ -107,75 +100,13 @@ func TestKarpenter(t *testing.T) {
 	}
 }
 
-// cloudCluster is a local cluster beside which something brings nodes that have no kubelet.
-type cloudCluster struct {
-	*database
-	admin *caller
-	ctx   context.Context // of requests beside the test's own
-
-	program  string               // what brings nodes
-	prefix   string               // of the names of its nodes
-	reported map[string]time.Time // when nodes were reported ready; used by the kubelets only
-}
-
-// try sends a request that may fail, and returns the answer's status code and body.
-func (k *cloudCluster) try(method, path string, body any, kind string) (code int, text []byte) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return 0, nil
-	}
-	r, err := http.NewRequestWithContext(k.ctx, method, k.admin.base+path, bytes.NewReader(data))
-	if err != nil {
-		return 0, nil
-	}
-	r.Header.Set("Content-Type", kind)
-	resp, err := k.admin.http.Do(r)
-	if err != nil {
-		return 0, nil
-	}
-	defer resp.Body.Close()
-	text, _ = io.ReadAll(resp.Body)
-	return resp.StatusCode, text
-}
-
 // newKarpenterCluster starts a local cluster with Karpenter's resource definitions and a class
 // of nodes.
 func newKarpenterCluster(t *testing.T) *cloudCluster {
 	t.Helper()
-	k := newCloudCluster(t, envKarpenter, "kwok-", "make e2e-karpenter builds Karpenter and runs this test")
+	k := newCloudCluster(t, envKarpenter, "kwok-", whyNoKarpenter)
 	k.install(os.Getenv(envKarpenterModule))
 	return k
-}
-
-// newCloudCluster starts a local cluster for the program that the variable names, which brings
-// nodes whose names have the prefix. Without the variable the test is skipped.
-func newCloudCluster(t *testing.T, variable, prefix, why string) *cloudCluster {
-	t.Helper()
-	program := os.Getenv(variable)
-	if program == "" {
-		t.Skip(why)
-	}
-	d := &database{start(t, "--slurm-conf", "testdata/pools/slurm.conf"), t, "", ""}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	k := &cloudCluster{database: d, ctx: ctx, program: program, prefix: prefix, reported: map[string]time.Time{}}
-	k.admin, _ = callerOf(t, filepath.Join(d.state, "kubeconfig"))
-	return k
-}
-
-// request sends a request, which must succeed, and decodes the answer into out (nil: nothing).
-func (k *cloudCluster) request(t *testing.T, method, path string, body, out any) {
-	t.Helper()
-	code, text := k.admin.do(t, method, path, body)
-	if code >= http.StatusMultipleChoices {
-		t.Fatalf("%s %s: %d %s", method, path, code, text)
-	}
-	if out == nil {
-		return
-	}
-	if err := json.Unmarshal([]byte(text), out); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // install creates Karpenter's resource definitions and a class of nodes.
@@ -185,168 +116,13 @@ func (k *cloudCluster) install(module string) {
 	k.create("/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses", class)
 }
 
-// define creates the resource definitions in files of a directory.
-func (k *cloudCluster) define(dir string, patterns ...string) {
-	k.t.Helper()
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil || len(files) == 0 {
-			k.t.Fatalf("no resource definitions in %s/%s (%v)", dir, pattern, err)
-		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				k.t.Fatal(err)
-			}
-			k.create(definitions, data)
-		}
-	}
+// karpenterEnv is the environment of Karpenter.
+var karpenterEnv = []string{
+	"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
 }
-
-// definitions is the path of resource definitions.
-const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 // startKarpenter starts Karpenter. It is killed by the returned function, or with the test.
-func (k *cloudCluster) startKarpenter() (kill func()) {
-	return k.startProgram([]string{
-		"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
-	})
-}
-
-// startProgram starts what brings nodes. It is killed by the returned function, or with the
-// test, which then shows the end of its log if it has failed.
-func (k *cloudCluster) startProgram(env []string, args ...string) (kill func()) {
-	t := k.t
-	log, err := os.OpenFile(filepath.Join(k.state, "program.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(k.program, args...)
-	cmd.Env = append(append(os.Environ(), "KUBECONFIG="+filepath.Join(k.state, "kubeconfig")), env...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	kill = sync.OnceFunc(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
-	})
-	t.Cleanup(func() {
-		kill()
-		if data, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("the log of %s ends with\n%s", k.program, data[max(0, len(data)-6000):])
-		}
-	})
-	return kill
-}
-
-// createPools creates NodePools from a list in YAML.
-func (k *cloudCluster) createPools(list string) {
-	var pools []object
-	if err := yaml.Unmarshal([]byte(list), &pools); err != nil {
-		k.t.Fatal(err)
-	}
-	for _, p := range pools {
-		p["apiVersion"], p["kind"] = "berth.hpc/v1alpha1", "NodePool"
-		k.request(k.t, http.MethodPost, "/apis/berth.hpc/v1alpha1/nodepools", p, nil)
-	}
-}
-
-// create creates an object when the API server has its kind.
-func (k *cloudCluster) create(path string, manifest []byte) {
-	k.t.Helper()
-	var o object
-	if err := yaml.Unmarshal(manifest, &o); err != nil {
-		k.t.Fatal(err)
-	}
-	eventually.Holds(k.t, "creation of "+path, func() bool {
-		code, text := k.admin.do(k.t, http.MethodPost, path, o)
-		if code != http.StatusCreated && code != http.StatusNotFound && code != http.StatusConflict {
-			k.t.Fatalf("%s: %d %s", path, code, text)
-		}
-		return code != http.StatusNotFound
-	})
-}
-
-// follow does until the test ends what kubelets do on the nodes that have none: it
-// reports them ready, and calls pods with the pods there.
-func (k *cloudCluster) follow(pods func([]corev1.Pod)) {
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			k.reportAll(k.nodes())
-			var list corev1.PodList
-			k.get("/api/v1/pods", &list)
-			pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, k.prefix) }))
-		}
-	}()
-	k.t.Cleanup(func() { close(stop); <-stopped })
-}
-
-// endPods ends pods that are deleted.
-func (k *cloudCluster) endPods(pods []corev1.Pod) {
-	for i := range pods {
-		if p := &pods[i]; p.DeletionTimestamp != nil {
-			k.try(http.MethodDelete, podPath(p), object{"gracePeriodSeconds": 0}, "application/json")
-		}
-	}
-}
-
-func podPath(p *corev1.Pod) string { return "/api/v1/namespaces/" + p.Namespace + "/pods/" + p.Name }
-
-// heartbeat is how often a node is reported ready.
-const heartbeat = 15 * time.Second
-
-// reportAll reports the nodes ready whose report is due, several at a time.
-func (k *cloudCluster) reportAll(nodes []corev1.Node) {
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 16)
-	for i := range nodes {
-		n := &nodes[i]
-		if time.Since(k.reported[n.Name]) < heartbeat {
-			continue
-		}
-		k.reported[n.Name] = time.Now()
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			k.reportReady(n)
-		})
-	}
-	wg.Wait()
-}
-
-func (k *cloudCluster) reportReady(n *corev1.Node) {
-	now := metav1.Now()
-	ready := object{
-		"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now, "lastTransitionTime": now,
-	}
-	k.try(http.MethodPatch, "/api/v1/nodes/"+n.Name+"/status",
-		object{"status": object{"conditions": []object{ready}}}, "application/strategic-merge-patch+json")
-}
-
-// nodes returns the nodes that have no kubelet.
-func (k *cloudCluster) nodes() []corev1.Node {
-	var list corev1.NodeList
-	k.get("/api/v1/nodes", &list)
-	return slices.DeleteFunc(list.Items, func(n corev1.Node) bool { return !strings.HasPrefix(n.Name, k.prefix) })
-}
-
-// get decodes an object if the request succeeds.
-func (k *cloudCluster) get(path string, out any) {
-	if code, text := k.try(http.MethodGet, path, nil, "application/json"); code == http.StatusOK {
-		_ = json.Unmarshal(text, out)
-	}
-}
+func (k *cloudCluster) startKarpenter() (kill func()) { return k.startProgram(karpenterEnv) }
 
 // claims returns the names of the NodeClaims.
 func (k *cloudCluster) claims() string {

@@ -137,15 +137,16 @@ func (k karpenter) Progress(
 	for i := range list.Items {
 		claims[list.Items[i].GetName()] = &list.Items[i]
 	}
+	warnings := sync.OnceValues(func() (map[string]string, error) { return k.lastWarnings(ctx) })
 	out := map[string]Progress{}
 	for _, name := range nodes {
 		switch c := claims[name]; {
 		case c == nil || c.GetDeletionTimestamp() != nil:
-			why, err := k.lastWarning(ctx, name)
+			why, err := warnings()
 			if err != nil {
 				return nil, err
 			}
-			out[name] = Progress{Text: "Karpenter deleted its NodeClaim" + why, Refused: true}
+			out[name] = Progress{Text: "Karpenter deleted its NodeClaim" + why[name], Refused: true}
 		default:
 			out[name] = Progress{Text: missingCondition(c, "Launched", "Registered", "Initialized")}
 		}
@@ -153,28 +154,23 @@ func (k karpenter) Progress(
 	return out, nil
 }
 
-// lastWarning returns what the newest warning about the NodeClaim says, after ": ", or "".
-func (k karpenter) lastWarning(ctx context.Context, name string) (string, error) {
+// lastWarnings returns what the newest warning about each NodeClaim says, after ": ".
+func (k karpenter) lastWarnings(ctx context.Context) (map[string]string, error) {
 	list := &corev1.EventList{}
-	err := k.client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))
+	err := k.client.List(ctx, list, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{
+		"involvedObject.kind": nodeClaimKind.Kind, "type": corev1.EventTypeWarning,
+	})
 	if err != nil {
-		return "", fmt.Errorf("events about NodeClaim %s: %w", name, explained(err))
+		return nil, fmt.Errorf("events about NodeClaims: %w", explained(err))
 	}
-	var newest *corev1.Event
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	out := map[string]string{}
 	for i := range list.Items {
 		e := &list.Items[i]
-		if e.InvolvedObject.Kind != nodeClaimKind.Kind || e.InvolvedObject.Name != name ||
-			e.Type != corev1.EventTypeWarning {
-			continue
-		}
-		if newest == nil || newest.LastTimestamp.Before(&e.LastTimestamp) {
-			newest = e
-		}
+		name := e.InvolvedObject.Name
+		out[name] = ": " + e.Reason + ": " + strings.TrimPrefix(e.Message, "NodeClaim "+name+" event: ")
 	}
-	if newest == nil {
-		return "", nil
-	}
-	return ": " + newest.Reason + ": " + strings.TrimPrefix(newest.Message, "NodeClaim "+name+" event: "), nil
+	return out, nil
 }
 
 // missingCondition returns the first of the steps whose condition is not true, with its reason

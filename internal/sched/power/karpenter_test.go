@@ -62,7 +62,12 @@ func poolBench(
 	spec(&pool.Spec)
 	b := &bench{t: t, clock: time.Unix(1_000_000, 0), planned: map[string]time.Time{}}
 	b.c = fake.Stores(fakeclient.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(pool).
-		WithStatusSubresource(&v1alpha1.NodePool{}).WithInterceptorFuncs(hooks).Build())
+		WithStatusSubresource(&v1alpha1.NodePool{}).WithInterceptorFuncs(hooks).
+		WithIndex(&corev1.Event{}, "involvedObject.kind", func(o client.Object) []string {
+			return []string{o.(*corev1.Event).InvolvedObject.Kind}
+		}).
+		WithIndex(&corev1.Event{}, "type", func(o client.Object) []string { return []string{o.(*corev1.Event).Type} }).
+		Build())
 	b.restart()
 	stored := &v1alpha1.NodePool{}
 	if err := b.c.Client.Get(t.Context(), client.ObjectKeyFromObject(pool), stored); err != nil {

@@ -105,8 +105,13 @@ func (x *Controller) Update(ctx context.Context, planned func() map[string]time.
 		if equality.Semantic.DeepEqual(status, p.Status) {
 			continue
 		}
-		x.logChanges(p, &status)
-		if err := x.write(ctx, p, func(s *v1alpha1.NodePoolStatus) { *s = status }); err != nil && ctx.Err() == nil {
+		switch err := x.write(ctx, p, func(s *v1alpha1.NodePoolStatus) { *s = status }); {
+		case err == nil:
+			x.logChanges(p, &status)
+		case ctx.Err() != nil:
+		case apierrors.IsConflict(err): // Run has just recorded a request
+			due = f.Now
+		default:
 			x.log.Warn("state of a node pool not written", "pool", p.Name, "error", err)
 			due = f.Now.Add(time.Second)
 		}
