@@ -103,10 +103,10 @@ e2e-programs: build ## other projects' programs, those that are installed or in 
 
 KARPENTER := $(BIN)/karpenter-kwok
 
-e2e-karpenter: build ## Karpenter with its KWOK provider beside a local cluster (the first time compiles Karpenter: 20 minutes on 2 cores)
+e2e-karpenter: build ## Karpenter with its KWOK provider beside a local cluster; BERTH_TEST_FULL=1: also a thousand nodes, without and under faults (the first time compiles Karpenter: 20 minutes on 2 cores)
 	$(GO) -C test/karpenter build -ldflags "-s -w" -o $(CURDIR)/$(KARPENTER) sigs.k8s.io/karpenter/kwok
 	BERTH_KARPENTER=$(CURDIR)/$(KARPENTER) BERTH_KARPENTER_MODULE=$$($(GO) -C test/karpenter list -m -f '{{.Dir}}' sigs.k8s.io/karpenter) \
-		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestKarpenter
+		$(GO) test -vet=off -count=1 -v -timeout 90m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestKarpenter
 
 CLUSTERAPI := $(BIN)/clusterapi-core
 

@@ -29,8 +29,8 @@ done
 `
 )
 
-// configurePools writes the NodePool objects and deletes others, and writes the programs that
-// start and stop their nodes.
+// configurePools writes the NodePool objects and deletes those that an earlier slurm.conf had,
+// and writes the programs that start and stop their nodes.
 func configurePools(ctx context.Context, a *api, c Config) error {
 	if c.Cluster == nil { // a start without slurm.conf keeps the pools
 		return nil
@@ -39,11 +39,8 @@ func configurePools(ctx context.Context, a *api, c Config) error {
 	if err := a.do(ctx, "GET", "/apis/"+berthAPI+"/nodepools", "", nil, &have); err != nil {
 		return err
 	}
-	for _, p := range have.Items {
-		if slices.ContainsFunc(c.NodePools, func(w v1alpha1.NodePool) bool { return w.Name == p.Name }) {
-			continue
-		}
-		if err := a.do(ctx, "DELETE", "/apis/"+berthAPI+"/nodepools/"+p.Name, "", nil, nil); err != nil {
+	for _, name := range formerPools(c, have.Items) {
+		if err := a.do(ctx, "DELETE", "/apis/"+berthAPI+"/nodepools/"+name, "", nil, nil); err != nil {
 			return err
 		}
 	}
@@ -68,13 +65,28 @@ func configurePools(ctx context.Context, a *api, c Config) error {
 	return nil
 }
 
+// formerPools returns the names of the pools that an earlier slurm.conf had and that of c does
+// not have. Those that were created by other means are kept.
+func formerPools(c Config, have []v1alpha1.NodePool) (names []string) {
+	for _, p := range have {
+		own := p.Spec.Program != nil && p.Spec.Program.Resume == c.resumeProgram()
+		if own && !slices.ContainsFunc(c.NodePools, func(w v1alpha1.NodePool) bool { return w.Name == p.Name }) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// resumeProgram is the path of the program that starts nodes of pools.
+func (c *Config) resumeProgram() string { return filepath.Join(c.StateDir, "resume-nodes") }
+
 func writePrograms(c Config) (*v1alpha1.NodeProgram, error) {
 	dir := cloudDir(c.StateDir)
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return nil, err
 	}
 	p := &v1alpha1.NodeProgram{
-		Resume: filepath.Join(c.StateDir, "resume-nodes"), Suspend: filepath.Join(c.StateDir, "suspend-nodes"),
+		Resume: c.resumeProgram(), Suspend: filepath.Join(c.StateDir, "suspend-nodes"),
 	}
 	for file, text := range map[string]string{p.Resume: resumeProgram, p.Suspend: suspendProgram} {
 		if err := os.WriteFile(file, fmt.Appendf(nil, text, c.BinDir, dir), 0o700); err != nil {

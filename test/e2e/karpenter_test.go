@@ -147,10 +147,12 @@ func (k *cloudCluster) succeed(t *testing.T, name string, args ...string) string
 // shows waits until the output of the command has the text.
 func (k *cloudCluster) shows(t *testing.T, want, name string, args ...string) {
 	t.Helper()
-	out := ""
-	eventually.Holds(t, fmt.Sprintf("%s %v shows %q", name, args, want), func() bool {
-		_, out, _ = k.run(name, args...)
-		return strings.Contains(out, want)
+	eventually.Succeeds(t, fmt.Sprintf("%s %v shows %q", name, args, want), func() error {
+		code, out, errs := k.run(name, args...)
+		if strings.Contains(out, want) {
+			return nil
+		}
+		return fmt.Errorf("exit code %d\n%s%s", code, out, errs)
 	})
 }
 
