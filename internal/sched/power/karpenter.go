@@ -163,7 +163,9 @@ func (k karpenter) lastWarnings(ctx context.Context) (map[string]string, error) 
 	if err != nil {
 		return nil, fmt.Errorf("events about NodeClaims: %w", explained(err))
 	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
+		return a.LastTimestamp.Compare(b.LastTimestamp.Time)
+	})
 	out := map[string]string{}
 	for i := range list.Items {
 		e := &list.Items[i]
