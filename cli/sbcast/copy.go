@@ -129,17 +129,21 @@ func withLine(err error, line string) string {
 	return line
 }
 
-// wantLibraries parses --send-libs.
+// wantLibraries reports whether --send-libs was given, without a value or with yes.
 func (c *transfer) wantLibraries() bool {
-	switch given := c.v.Get("send-libs"); {
-	case !c.v.Has("send-libs"), strings.EqualFold(given, "no"):
-		return false
-	case given == "", strings.EqualFold(given, "yes"):
-		return true
-	default:
-		c.printf("error: Ignoring unrecognized --send-libs value '%s'", given)
-		return false
+	yes, _ := parseSendLibs(c.v.Get("send-libs"))
+	return c.v.Has("send-libs") && (yes || c.v.Get("send-libs") == "")
+}
+
+// parseSendLibs parses a value of --send-libs; ok is false for one that is ignored.
+func parseSendLibs(text string) (yes, ok bool) {
+	switch strings.ToLower(text) {
+	case "y", "yes":
+		return true, true
+	case "n", "no":
+		return false, true
 	}
+	return false, false
 }
 
 // printOptions prints the options for -v.
@@ -151,7 +155,7 @@ func (c *transfer) printOptions(source, dest string) {
 	c.printf("exclude    = %s", cmp.Or(c.v.Get("exclude"), sharedlib.DefaultExclude))
 	c.printf("force      = %t", c.v.Has("force"))
 	c.printf("preserve   = %t", c.v.Has("preserve"))
-	c.printf("send_libs  = %t", c.v.Has("send-libs") && !strings.EqualFold(c.v.Get("send-libs"), "no"))
+	c.printf("send_libs  = %t", c.wantLibraries())
 	c.printf("verbose    = %d", c.v.Count("verbose"))
 	c.printf("source     = %s", source)
 	c.printf("dest       = %s", dest)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/printable"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/internal/step"
@@ -37,9 +38,26 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
 
+// checks returns those of values that Slurm warns of where they stand.
+func (o *Options) checks() option.Checks {
+	libraries := func(name string) func(string) error {
+		return func(text string) error {
+			if _, ok := parseSendLibs(text); !ok {
+				slurmerr.Print(o.p.Err, "sbcast", &slurmerr.Error{
+					Message: fmt.Sprintf("Ignoring unrecognized %s value '%s'", name, printable.Escape(text)),
+				})
+			}
+			return nil
+		}
+	}
+	return option.Checks{
+		"SBCAST_SEND_LIBS": libraries("SBCAST_SEND_LIBS"), "send-libs": libraries("--send-libs"),
+	}
+}
+
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sbcast.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sbcast.Checked(o.checks()).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}
