@@ -184,6 +184,8 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 
 func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
 
+func (checker) FeasibleExclusions(*v1alpha1.BatchJob) error { return nil }
+
 func (checker) FeasibleNames(*v1alpha1.BatchJob) error { return nil }
 
 // FeasibleGRES knows only gpu.

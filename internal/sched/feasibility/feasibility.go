@@ -57,15 +57,26 @@ type Stage int
 
 // Each stage includes those before it.
 const (
-	Size  Stage = iota // the nodes that the job names exist, and as many nodes and CPUs as it requests
-	Names              // features and generic resources exist
-	Shape              // the job fits on the nodes
+	Size       Stage = iota // the nodes that the job requires exist, and as many nodes and CPUs as it requests
+	Exclusions              // the nodes that the job excludes exist
+	Names                   // features and generic resources exist
+	Shape                   // the job fits on the nodes
 )
 
-// CheckUpTo is Check up to a stage.
+// CheckUpTo is Check up to a stage. One of the job's partitions must accept it; with
+// EnforcePartLimits=ALL, each of them must have the required nodes, and as many nodes and
+// CPUs as the job requests.
 func CheckUpTo(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob) error {
+	names := snapshot.PartitionNames(b)
+	if strings.EqualFold(s.Parameters().EnforcePartLimits, "ALL") && len(names) > 1 {
+		for _, name := range names {
+			if err := checkPartition(Size, s, b, s.PartitionFor(b, name)); err != nil {
+				return err
+			}
+		}
+	}
 	var first error
-	for i, name := range snapshot.PartitionNames(b) {
+	for i, name := range names {
 		err := checkPartition(stage, s, b, s.PartitionFor(b, name))
 		if err == nil {
 			return nil
@@ -87,7 +98,8 @@ func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *
 		return ErrPartitionDown
 	}
 	for of, checks := range [][]func(*snapshot.Snapshot, *job.Job, *snapshot.Partition) error{
-		Size: {checkRequired, checkCounts, checkMembership}, Names: {checkExcluded, checkNames}, Shape: {checkLimits},
+		Size: {checkRequired, checkCounts, checkMembership}, Exclusions: {checkExcluded}, Names: {checkNames},
+		Shape: {checkLimits},
 	} {
 		for _, check := range checks {
 			if Stage(of) > stage {
@@ -135,14 +147,14 @@ func checkMembership(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) er
 
 // checkNames checks that the features and generic resources that the job names exist.
 func checkNames(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
+	if !snapshot.IsValidBatchHost(&j.Placement) {
+		return ErrBatchHost
+	}
 	if err := checkFeatures(s, j.Placement.Constraint, ErrFeature); err != nil {
 		return err
 	}
 	if err := checkFeatures(s, j.Placement.Prefer, ErrPrefer); err != nil {
 		return err
-	}
-	if !snapshot.IsValidBatchHost(&j.Placement) {
-		return ErrBatchHost
 	}
 	segment, nodes := j.Placement.Segment, j.Shape.MinNodes
 	if segment > 0 && nodes%segment != 0 && j.Shape.MaxNodes == nodes {

@@ -116,6 +116,7 @@ func TestStages(t *testing.T) {
 		{job.Job{Placement: job.Placement{Exclude: []string{"nosuch"}, Constraint: "nosuch"}}, nil, ErrNodeName},
 		{job.Job{Partitions: []string{"batch"}, Placement: job.Placement{NodeList: []string{"n1"}}},
 			ErrNotInPart, ErrNotInPart},
+		{job.Job{Placement: job.Placement{Constraint: "nosuch", Batch: "red"}}, nil, ErrBatchHost},
 		{job.Job{Shape: job.Shape{CPUsPerTask: 5}}, nil, nil},
 	} {
 		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{Job: tt.job}}
@@ -164,6 +165,29 @@ func TestCheckSeveralPartitions(t *testing.T) {
 	b.Spec.Job.Shape.MinNodes = 5
 	if err := Check(s, b); !errors.Is(err, ErrPartition) {
 		t.Errorf("%v, want the error of the first partition", err)
+	}
+}
+
+// With EnforcePartLimits=ALL every partition has the required nodes and enough CPUs, but a job
+// need not fit on the nodes of each.
+func TestCheckEachPartition(t *testing.T) {
+	all := newSnapshot(snapshot.Input{Parameters: v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}})
+	for _, names := range [][]string{{"debug", "batch"}, {"batch", "debug"}} {
+		for _, tt := range []struct {
+			job  job.Job
+			want error
+		}{
+			{job.Job{Placement: job.Placement{NodeList: []string{"n1"}}}, ErrNotInPart},
+			{job.Job{Shape: job.Shape{Tasks: 12}}, ErrProcessors},
+			{job.Job{Shape: job.Shape{GRES: []job.GRES{{Name: "gpu", Count: 1, Per: job.PerNode}}}}, nil},
+		} {
+			b := schedtest.Job(0)
+			b.Spec.Job = tt.job
+			b.Spec.Partition, b.Spec.Job.Partitions = names[0], names
+			if err := Check(all, b); !errors.Is(err, tt.want) {
+				t.Errorf("%v: %+v: %v, want %v", names, tt.job, err, tt.want)
+			}
+		}
 	}
 }
 

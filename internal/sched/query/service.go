@@ -141,7 +141,12 @@ func (s *Service) FeasibleSize(b *v1alpha1.BatchJob) error {
 	return s.feasibleUpTo(feasibility.Size, b)
 }
 
-// FeasibleNames is FeasibleSize that also checks features and generic resources.
+// FeasibleExclusions is FeasibleSize that also checks that the excluded nodes exist.
+func (s *Service) FeasibleExclusions(b *v1alpha1.BatchJob) error {
+	return s.feasibleUpTo(feasibility.Exclusions, b)
+}
+
+// FeasibleNames is FeasibleExclusions that also checks features and generic resources.
 func (s *Service) FeasibleNames(b *v1alpha1.BatchJob) error {
 	return s.feasibleUpTo(feasibility.Names, b)
 }
