@@ -7,21 +7,36 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestTasksOfTopology: -B without -n sets the number of tasks. With --ntasks-per-node, sbatch
-// of Slurm 22.05.8 counts the tasks of the nodes instead, and srun does not.
+// TestTasksOfTopology: -B without -n sets the number of tasks, and so do the options for its
+// counts with a fixed number of nodes. With --ntasks-per-node, sbatch and salloc of Slurm 22.05.8
+// count the tasks of the nodes instead, and srun does not.
 func TestTasksOfTopology(t *testing.T) {
 	for line, want := range map[string]int32{
 		"sbatch -B1:3:1":                       3,
 		"sbatch -B1:3":                         3,
 		"sbatch -B1:3:1 --ntasks-per-node=2":   0,
 		"sbatch -B1 --ntasks-per-node=2":       0,
+		"sbatch --threads-per-core=2 -N1":      2,
+		"sbatch --cores-per-socket=2 -N1-1":    2,
+		"sbatch --cores-per-socket=2 -N1-2":    0,
+		"sbatch --cores-per-socket=2 -w n1,n2": 4,
+		"sbatch --cores-per-socket=2":          0,
+		"sbatch --threads-per-core=1 -N2":      2,
+		"sbatch -B2 -N2-3":                     0,
+		"sbatch -B2 --threads-per-core=2":      4,
+		"salloc --cores-per-socket=2 -N1":      2,
+		"salloc -B1:2 --ntasks-per-node=1":     0,
+		"srun --cores-per-socket=2 -N1":        0,
 		"srun -B1:3:1":                         3,
 		"srun -B1:3:1 -N1 --ntasks-per-node=2": 3,
 	} {
 		words := strings.Fields(line)
 		command := option.Sbatch
-		if words[0] == "srun" {
+		switch words[0] {
+		case "srun":
 			command = option.Srun
+		case "salloc":
+			command = option.Salloc
 		}
 		p, err := option.Parse(command, append(words[1:], "true"), nil)
 		if err == nil {

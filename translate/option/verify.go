@@ -217,24 +217,31 @@ func dropHint(p *Parsed) error {
 	return nil
 }
 
-// setImplicitTasks sets the number of tasks of a job with -B and without -n to the
-// number of CPUs that -B describes; srun does so only if -B has all three counts.
+// setImplicitTasks sets the number of tasks of a job without -n to the number of CPUs that -B
+// describes, or the options for each of its counts together with a fixed number of nodes; srun
+// does so only with all three counts.
 func setImplicitTasks(p *Parsed) error {
 	s := &p.Job.Shape
-	if !p.Has("extra-node-info") || p.Has("ntasks") || s.SocketsPerNode+s.CoresPerSocket+s.ThreadsPerCore == 0 {
+	if p.Has("ntasks") || s.SocketsPerNode+s.CoresPerSocket+s.ThreadsPerCore == 0 || s.MaxNodes > s.MinNodes {
 		return nil
 	}
 	if p.Command == Srun && (s.SocketsPerNode == 0 || s.CoresPerSocket == 0 || s.ThreadsPerCore == 0) {
 		return nil
 	}
-	if p.Command == Sbatch && s.TasksPerNode > 0 {
+	if p.Command != Srun && s.TasksPerNode > 0 {
 		return nil // these count
 	}
 	nodes := s.MinNodes
 	if nodes == 0 { // the nodes that are named are all needed
 		nodes = int32(len(unique(slices.Clone(p.Job.Placement.NodeList))))
 	}
+	if nodes == 0 && !p.Has("extra-node-info") {
+		return nil
+	}
 	s.Tasks = max(1, nodes) * max(1, s.SocketsPerNode) * max(1, s.CoresPerSocket) * max(1, s.ThreadsPerCore)
+	if !p.Has("extra-node-info") {
+		return nil
+	}
 	end := ""
 	if p.Command == Sbatch {
 		end = "."
