@@ -54,7 +54,10 @@ func (o *Options) layout(v *option.Values) error {
 		return option.FormatAndLong()
 	}
 	var fields []string
-	if chosen || v.Has("format") && !v.Has("brief") && !v.Has("long") {
+	switch {
+	case chosen:
+		fields = append(fields, v.JoinedGiven("format")) // several lists add up
+	case v.Has("format") && !v.Has("brief") && !v.Has("long"):
 		fields = append(fields, v.Get("format"))
 	}
 	if v.Has("brief") {
@@ -97,7 +100,7 @@ var renamed = map[string][2]string{
 func (o *Options) chooseFields(text string) error {
 	var items []string
 	headers := map[int]string{} // of the fields that were given by a later name
-	for item := range strings.SplitSeq(text, ",") {
+	for item := range strings.SplitSeq(format.FieldsBeforeGap(text), ",") {
 		item = strings.TrimSpace(item)
 		name, _, _ := strings.Cut(item, "%")
 		switch later, ok := renamed[strings.ToLower(name)]; {

@@ -4,7 +4,6 @@
 package sstat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,14 +109,18 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 	}
 	names := v.Joined("format") // several lists add up
 	const pids = "JobID,Nodelist,Pids"
-	switch {
+	switch chosen := v.Has("format"); {
+	case !o.pids && !chosen:
+		names = defaults
+	case !chosen:
+		names = pids
 	case o.pids && v.Precedes("pidformat", "format"):
 		names = pids + "," + names
 	case o.pids:
 		names += "," + pids
 	}
 	var bad string
-	names = cmp.Or(strings.Trim(names, ","), defaults)
+	names = format.FieldsBeforeGap(names)
 	if o.at, o.fields, bad = format.ParseSharedFields(table, names, false); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}

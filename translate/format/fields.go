@@ -125,6 +125,13 @@ func WithoutRepeated(text string) string {
 	return strings.Join(items, ",")
 }
 
+// FieldsBeforeGap returns the names of a format before the first that is empty, where sacct and
+// sstat stop reading: "jobid,,state" is "jobid".
+func FieldsBeforeGap(text string) string {
+	before, _, _ := strings.Cut(","+text, ",,")
+	return strings.TrimPrefix(before, ",")
+}
+
 // ParseSharedFields is ParseFields for sacct and sstat, whose columns of one field all
 // have the width that the last of them with a width gave. zero: a width of 0, or one that is
 // no number, leaves nothing of the column but the space behind it.

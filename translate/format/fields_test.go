@@ -110,3 +110,13 @@ func TestSinfoRangesOfLoadAndMemory(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldsBeforeGap(t *testing.T) {
+	for text, want := range map[string]string{
+		"jobid,state": "jobid,state", "jobid,state,": "jobid,state,", "jobid,,state": "jobid", ",jobid": "", ",": "", "": "",
+	} {
+		if got := FieldsBeforeGap(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

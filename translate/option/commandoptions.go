@@ -131,14 +131,17 @@ func (v *Values) All(name string) []string { return splitList(v.Joined(name)) }
 
 // Given returns the elements of all values that the option has on the command line, split as
 // List does.
-func (v *Values) Given(name string) []string {
+func (v *Values) Given(name string) []string { return splitList(v.JoinedGiven(name)) }
+
+// JoinedGiven returns all values that the option has on the command line, separated by commas.
+func (v *Values) JoinedGiven(name string) string {
 	all, variables := v.values[name], len(v.values[name])
 	for _, n := range v.order {
 		if n == name {
 			variables--
 		}
 	}
-	return splitList(strings.Join(all[variables:], ","))
+	return strings.Join(all[variables:], ",")
 }
 
 // Joined returns all values of the option, separated by commas.
