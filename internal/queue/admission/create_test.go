@@ -184,9 +184,21 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 
 func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
 
-func (checker) FeasibleExclusions(*v1alpha1.BatchJob) error { return nil }
+// FeasibleExclusions knows no node nosuch.
+func (checker) FeasibleExclusions(b *v1alpha1.BatchJob) error {
+	if slices.Contains(b.Spec.Job.Placement.Exclude, "nosuch") {
+		return errors.New("Invalid node name specified")
+	}
+	return nil
+}
 
-func (checker) FeasibleNames(*v1alpha1.BatchJob) error { return nil }
+// FeasibleNames knows no feature.
+func (checker) FeasibleNames(b *v1alpha1.BatchJob) error {
+	if b.Spec.Job.Placement.Constraint != "" {
+		return errors.New("Invalid feature specification")
+	}
+	return nil
+}
 
 // FeasibleGRES knows only gpu.
 func (checker) FeasibleGRES(b *v1alpha1.BatchJob) error {
@@ -272,6 +284,13 @@ func TestRefusals(t *testing.T) {
 		"dependencies that could not be read": {with(func(j *job.Job) {
 			j.Dependencies, j.Reservation = value.UnreadableDependencies(), "nosuch"
 		}), string(refusal.DependencyProblem)},
+		"dependency and feature": {with(func(j *job.Job) {
+			j.Dependencies, j.Placement.Constraint = value.UnreadableDependencies(), "nosuch"
+		}), string(refusal.DependencyProblem)},
+		"dependency and excluded node": {with(func(j *job.Job) {
+			j.Dependencies, j.Placement.Exclude = value.UnreadableDependencies(), []string{"nosuch"}
+		}), "Invalid node name specified"},
+		"feature": {with(func(j *job.Job) { j.Placement.Constraint = "nosuch" }), "Invalid feature specification"},
 		"more tasks than indexes before that": {with(func(j *job.Job) {
 			j.Dependencies, j.Array = value.UnreadableDependencies(), &job.Array{Spec: "0-1001"}
 		}), string(refusal.InvalidArray)},
