@@ -65,8 +65,9 @@ func configurePools(ctx context.Context, a *api, c Config) error {
 	return nil
 }
 
-// formerPools returns the names of the pools that an earlier slurm.conf had and that of c does
-// not have. Those that were created by other means are kept.
+// formerPools returns the names of those pools that came from an earlier slurm.conf and that c no
+// longer has. It leaves out pools that were created by other means, such as kubectl: nothing
+// but who created them may delete them.
 func formerPools(c Config, have []v1alpha1.NodePool) (names []string) {
 	for _, p := range have {
 		own := p.Spec.Program != nil && p.Spec.Program.Resume == c.resumeProgram()

@@ -180,8 +180,8 @@ func (k *cloudCluster) create(path string, manifest []byte) {
 	})
 }
 
-// follow does until the test ends what kubelets do on the nodes that have none: it
-// reports them ready, and calls pods with the pods there.
+// follow plays the kubelets of nodes that have none, until the test ends: it reports the nodes
+// ready, renews their leases, and calls pods with the pods that are bound to them.
 func (k *cloudCluster) follow(pods func([]corev1.Pod)) {
 	k.repeat(func() { k.reportAll(k.nodes()) })
 	k.repeat(func() {
@@ -240,7 +240,7 @@ func (k *cloudCluster) reportAll(nodes []corev1.Node) {
 	})
 }
 
-// atOnce calls do with the numbers below n, several at a time.
+// atOnce calls do with each number from 0 to n-1, up to 16 calls at a time, and waits for all.
 func atOnce(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 16)

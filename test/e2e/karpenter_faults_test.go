@@ -17,8 +17,8 @@ import (
 	"github.com/berth-hpc/berth/test/chaos/history"
 )
 
-// controlFaults are the kinds of faults of schedulers, the control plane, and the way between
-// both.
+// controlFaults are the kinds of faults that hit the schedulers, the control plane, or the
+// connections between them.
 var controlFaults = []string{
 	"leader", "standby", "both", "pause", "control-plane", "delays", "resets", "errors", "lost-answers", "watches",
 	"gone", "silence",
@@ -53,7 +53,8 @@ func TestKarpenterUnderFaults(t *testing.T) {
 	many.awaitGone(t)
 }
 
-// startFaultyCluster starts a cluster of which parts can be killed.
+// startFaultyCluster starts a local cluster into which faults can be injected: its schedulers are
+// processes of their own, behind a proxy.
 func startFaultyCluster(t *testing.T) *faulty.Cluster {
 	t.Helper()
 	if os.Getenv(envKarpenter) == "" {

@@ -59,7 +59,8 @@ type manyNodesTest struct {
 	began  time.Time
 }
 
-// manyNodesOf returns the test that the environment asks for, else it is skipped.
+// manyNodesOf returns a test with as many nodes as the environment says. Without
+// BERTH_TEST_FULL=1 the test is skipped, because it takes minutes.
 func manyNodesOf(t *testing.T) *manyNodesTest {
 	t.Helper()
 	if os.Getenv("BERTH_TEST_FULL") == "" {

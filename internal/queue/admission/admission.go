@@ -33,9 +33,9 @@ type Checker interface {
 	Feasible(*v1alpha1.BatchJob) error
 	// FeasibleGRES checks only that the generic resources exist.
 	FeasibleGRES(*v1alpha1.BatchJob) error
-	// FeasibleSize checks only the required nodes and the numbers of nodes and CPUs,
-	// FeasibleExclusions also the excluded nodes, and FeasibleNames also features and generic
-	// resources.
+	// FeasibleSize checks only the required nodes and the numbers of nodes and CPUs.
+	// FeasibleExclusions checks the excluded nodes as well, and FeasibleNames also checks
+	// features and generic resources.
 	FeasibleSize(*v1alpha1.BatchJob) error
 	FeasibleExclusions(*v1alpha1.BatchJob) error
 	FeasibleNames(*v1alpha1.BatchJob) error
