@@ -23,7 +23,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-profile bench-soak differential chaos bench-cores e2e-karpenter e2e-clusterapi e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods bench-failover bench-size bench-profile bench-soak differential chaos bench-cores bench-topology e2e-karpenter e2e-clusterapi e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean simulation simulation-day
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -133,6 +133,9 @@ bench-real: build ## the table of the same page about real kubelets: 500 jobs be
 
 bench-cores: build ## the table of the same page about cores of jobs beside noisy neighbours on real kubelets (root)
 	$(GO) run ./test/bench -suite=cores
+
+bench-topology: build ## the table of docs/sim.md about switches, beside the Slurm in PATH, which has idle nodes and a topology.conf (BERTH_TEST_TRACES=DIR)
+	$(GO) run ./test/bench -suite=topology -page=docs/sim.md
 
 bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=DIR replays KTH-SP2 too)
 	$(GO) run ./test/bench -suite=planner

@@ -23,7 +23,7 @@ func main() {
 	defer stop()
 	var o options
 	flag.StringVar(&o.suite, "suite", "basic",
-		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, failover, size and soak, as root; memory; profile; planner, without a cluster; real and cores, on real kubelets; or cost, which draws the figure of docs/sim.md")
+		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, failover, size and soak, as root; memory; profile; planner, without a cluster; topology, beside a Slurm with switches; real and cores, on real kubelets; or cost, which draws the figure of docs/sim.md")
 	flag.StringVar(&o.bin, "bin", "bin", "`directory` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
 		"`directory` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
@@ -81,6 +81,8 @@ func bench(ctx context.Context, o options) error {
 		return drawCost(o.page)
 	case "cores":
 		return benchCores(ctx, o.page)
+	case "topology":
+		return benchTopology(ctx, o)
 	case "pods":
 		return benchPods(ctx, o)
 	case "backlog":
