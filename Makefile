@@ -50,9 +50,10 @@ test-unit: ## tests of single packages, with the race detector
 	$(GO) test -vet=off -race -p 3 $(SLOWPKGS) $$($(GO) list ./... | grep -vE '/(internal/localcluster|internal/processnode/e2e|internal/sched/app|cmd/scheduler|cmd/berth-local|test)(/|$$)')
 	$(GO) test -vet=off ./internal/sched/backfill # 3,000 cases of each property; the race detector has 200
 
-# Tests of clusters mostly wait, so there are more of them at once than CPUs.
+# Tests of clusters mostly wait, so there are more of them at once than CPUs. They
+# start some hundred clusters, which are cheaper if they collect garbage less often.
 test-cluster: build ## tests against a real API server
-	$(GO) test -vet=off -timeout 30m -p 3 -parallel 4 -ldflags "$(K8SFLAGS)" $(SLOWHEAVYPKGS) $(HEAVYPKGS)
+	GOGC=300 $(GO) test -vet=off -timeout 30m -p 3 -parallel 4 -ldflags "$(K8SFLAGS)" $(SLOWHEAVYPKGS) $(HEAVYPKGS)
 
 test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app
