@@ -224,14 +224,15 @@ func podPath(p *corev1.Pod) string { return "/api/v1/namespaces/" + p.Namespace 
 // heartbeat is how often the lease of a node is renewed.
 const heartbeat = 10 * time.Second
 
-// reportAll reports the nodes ready that are new, and renews the leases that are due.
+// reportAll reports the nodes ready that are new or that the control plane has not heard of in
+// time, as kubelets do, and renews the leases that are due.
 func (k *cloudCluster) reportAll(nodes []corev1.Node) {
 	atOnce(len(nodes), func(i int) {
 		n := &nodes[i]
 		k.mu.Lock()
 		last := k.reported[n.Name]
 		k.mu.Unlock()
-		if time.Since(last) < heartbeat || last.IsZero() && !k.reportReady(n) || !k.renewLease(n) {
+		if !isReady(n) && !k.reportReady(n) || time.Since(last) < heartbeat || !k.renewLease(n) {
 			return
 		}
 		k.mu.Lock()
@@ -252,6 +253,12 @@ func atOnce(n int, do func(i int)) {
 		})
 	}
 	wg.Wait()
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // reportReady reports that the node can run pods, and whether that succeeded.
