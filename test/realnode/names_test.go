@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// showNames prints what a job knows of names: its user, a user of the image, its node, and the
-// host that it was submitted on; the last two with the number of their addresses.
+// showNames prints names as a job sees them: its user, users of the image, its node, and with the
+// number of their addresses the node and the host of submission.
 const showNames = `whoami; id -gn; getent passwd root nobody | cut -d: -f1 | xargs
 hostname; hostname --ip-address | wc -w; getent ahostsv4 $SLURM_SUBMIT_HOST | grep -c STREAM
 [ "$(hostname --ip-address)" = "$(getent ahostsv4 $(hostname) | awk 'NR == 1 {print $1}')" ] && echo same
