@@ -6,18 +6,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/accounts"
 )
 
-// accountFiles writes the passwd(5) and group(5) of a job. The user's lines precede
-// those of the image, so that a uid to which the image gives another name, as many
-// do for 1000, has the user's name.
+// accountFiles writes the passwd(5) and group(5) of a job.
 type accountFiles struct {
 	from, to string   // directories
 	user     string   // NAME:UID:GID:HOME:SHELL
 	groups   []string // NAME:GID
+	message  string   // file to which the image's accounts are written; "": none
 }
 
 // defaultContents are the contents for an image that has no such file, or whose
@@ -27,33 +28,43 @@ var defaultContents = map[string]string{
 	wire.GroupName:  "root:x:0:\nnogroup:x:65534:\n",
 }
 
-// write writes both files.
+// write writes the files.
 func (n *accountFiles) write() error {
-	u := strings.Split(n.user, ":")
-	if len(u) != 5 {
-		return fmt.Errorf("-user=%s: not NAME:UID:GID:HOME:SHELL", n.user)
-	}
-	groups := ""
-	hasPrimary := false // whether n.groups contains the primary group
-	for _, g := range n.groups {
-		name, gid, _ := strings.Cut(g, ":")
-		hasPrimary = hasPrimary || gid == u[2]
-		groups += name + ":x:" + gid + ":\n"
-	}
-	old, err := n.imageFile(wire.GroupName)
+	u, err := n.parse()
 	if err != nil {
 		return err
 	}
-	if !hasPrimary && !strings.Contains("\n"+old, ":"+u[2]+":") {
-		groups += u[0] + ":x:" + u[2] + ":\n"
-	}
-	if err := n.writeFile(wire.GroupName, groups+old); err != nil {
+	passwd, err1 := n.imageFile(wire.PasswdName)
+	group, err2 := n.imageFile(wire.GroupName)
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	if old, err = n.imageFile(wire.PasswdName); err != nil {
+	image := accounts.Files{Passwd: passwd, Group: group}
+	files := image.With(u)
+	err1, err2 = n.writeFile(wire.GroupName, files.Group), n.writeFile(wire.PasswdName, files.Passwd)
+	if err := errors.Join(err1, err2); err != nil || n.message == "" {
 		return err
 	}
-	return n.writeFile(wire.PasswdName, fmt.Sprintf("%s:x:%s:%s::%s:%s\n", u[0], u[1], u[2], u[3], u[4])+old)
+	// Truncated and not replaced: the kubelet has mounted this file.
+	return os.WriteFile(n.message, []byte(image.Message()), 0o644)
+}
+
+// parse reads the user and the groups.
+func (n *accountFiles) parse() (accounts.User, error) {
+	f := strings.Split(n.user, ":")
+	if len(f) != 5 {
+		return accounts.User{}, fmt.Errorf("-user=%s: not NAME:UID:GID:HOME:SHELL", n.user)
+	}
+	uid, err1 := strconv.ParseInt(f[1], 10, 64)
+	gid, err2 := strconv.ParseInt(f[2], 10, 64)
+	u := accounts.User{Name: f[0], UID: uid, GID: gid, Home: f[3], Shell: f[4]}
+	err := errors.Join(err1, err2)
+	for _, g := range n.groups {
+		name, text, _ := strings.Cut(g, ":")
+		gid, err1 := strconv.ParseInt(text, 10, 64)
+		u.Groups, err = append(u.Groups, accounts.Group{Name: name, GID: gid}), errors.Join(err, err1)
+	}
+	return u, err
 }
 
 func (n *accountFiles) imageFile(file string) (string, error) {

@@ -18,6 +18,7 @@ func prepare(args []string, out io.Writer) int {
 	f.StringVar(&hosts, "hosts", "", "file that becomes the job's /etc/hosts")
 	accounts := accountFiles{from: "/etc"}
 	f.StringVar(&accounts.to, "names", "", "directory to which passwd and group are written")
+	f.StringVar(&accounts.message, "image-names", "", "file to which the image's own passwd and group are written")
 	f.StringVar(&accounts.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
 	f.Func(
 		"group",

@@ -27,11 +27,13 @@ const (
 
 // AgentPrepare as the agent's first argument prepares a pod:
 //
-//	agent prepare -hosts=FILE [-names=DIR -user=NAME:UID:GID:HOME:SHELL [-group=NAME:GID]...] [-bin=DIR] [-- DIR...]
+//	agent prepare -hosts=FILE [-names=DIR -user=NAME:UID:GID:HOME:SHELL [-group=NAME:GID]... [-image-names=FILE]]
+//		[-bin=DIR] [-- DIR...]
 //
 // copies /etc/hosts to FILE and the agent's own directory to DIR, writes the image's
-// passwd(5) and group(5) with the user and the groups to DIR, and fails with a line for
-// each DIR after -- that the process cannot see.
+// passwd(5) and group(5) with the user and the groups to DIR, and without them as an
+// accounts.Files to FILE, and fails with a line for each DIR after -- that the process cannot
+// see.
 const AgentPrepare = "prepare"
 
 // Names of the files that -names writes.

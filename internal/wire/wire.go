@@ -83,6 +83,9 @@ const (
 	// AnnotationPodTemplateHash on a job's only pod is the hash of the pod template
 	// without the job's id. A job can run in another job's pod with the same hash.
 	AnnotationPodTemplateHash = "berth.hpc/pod-template-hash"
+	// AnnotationPasswd and AnnotationGroup on a pod are passwd(5) and group(5) of its container.
+	AnnotationPasswd = "berth.hpc/passwd"
+	AnnotationGroup  = "berth.hpc/group"
 	// AnnotationNodeOffset on the pods of a JobSet's replicated job is the number of
 	// nodes before its first. The index of a pod's node in the job is this plus the
 	// pod's completion index.

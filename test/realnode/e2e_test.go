@@ -41,6 +41,7 @@ var cases = []struct {
 	test func(*testing.T, context.Context, *Site)
 }{
 	{"doctor", false, testDoctor},
+	{"names", false, testNames},
 	{"image of the job", false, testContainerImage},
 	{"managed fields", false, testManagedFields},
 	{"mpirun", false, func(t *testing.T, ctx context.Context, s *Site) { testRing(t, ctx, s, "openmpi", "openmpi.sh") }},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/accounts"
 	"github.com/berth-hpc/berth/translate/kube/image"
 )
 
@@ -51,6 +52,10 @@ type Input struct {
 
 	// Agent is the default source of the agent.
 	Agent v1alpha1.AgentSource
+
+	// Accounts returns passwd(5) and group(5) of an image, if they are known. nil: pods are
+	// always prepared by an init container, as for kubelets before 1.35.
+	Accounts func(image string) (accounts.Files, bool)
 
 	// Resource returns the extended resource for g on node; nil: Resource of this
 	// package.

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/accounts"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube"
 )
@@ -91,6 +92,14 @@ func init() {
 		in.Partition.Spec.AllowImages = []string{"nvcr.io/*"}
 		in.Job.Spec.Job.Batch.Container = map[string]string{
 			"image": "nvcr.io/nvidia/pytorch:24.01", "mounts": "/home/alice/data:/data:ro", "workdir": "/data",
+		}
+	}
+	// What an init container would write is known.
+	cases["no-init-container"] = func(in *kube.Input) {
+		cases["template"](in)
+		in.Job.Spec.Job.Batch.SubmitHost, in.Job.Spec.Job.Batch.SubmitAddress = "login1", "10.1.2.3"
+		in.Accounts = func(image string) (accounts.Files, bool) {
+			return accounts.Files{Passwd: "root:x:0:0::/root:/bin/sh\n", Group: "root:x:0:\n"}, image == "site/mpi:1"
 		}
 	}
 	// A task is owned by its array.

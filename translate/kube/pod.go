@@ -25,7 +25,7 @@ const (
 // volumeTemp is the volume for temporary files if the root file system is read-only.
 const volumeTemp = "berth-tmp"
 
-// containerPrepare is the init container of every pod on a kubelet.
+// containerPrepare is the init container of pods on a kubelet.
 const containerPrepare = "berth-prepare"
 
 // pod returns the template of a run's pods: the Partition's, with the agent added.
@@ -60,11 +60,12 @@ func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
 	spec.EnableServiceLinks = ptr(false)
 	spec.TerminationGracePeriodSeconds = ptr(in.killWait())
 	spec.SecurityContext = in.podSecurity(spec.SecurityContext)
-	return pod, in.agent(spec, r)
+	return pod, in.agent(pod, r)
 }
 
 // agent adds the agent to the container that runs the job.
-func (in Input) agent(spec *corev1.PodSpec, r run) error {
+func (in Input) agent(pod *corev1.PodTemplateSpec, r run) error {
+	spec := &pod.Spec
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
 	if i < 0 {
 		spec.Containers = append(spec.Containers, corev1.Container{Name: ContainerName})
@@ -87,12 +88,18 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	c.Env = append(c.Env, in.agentEnv(&r, binDir)...)
 	c.Resources = corev1.ResourceRequirements{Requests: r.resources, Limits: r.limits}
 	c.SecurityContext = restricted(c.SecurityContext)
-	hostsFile(spec, c)
 	addTemporary(spec, c)
-	if c.Image != HostImage {
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
-		prepare(spec, c, binDir, agentImage, in.names(c), shared, image.Binds(in.Job.Spec.Job.Batch.Container))
+	if c.Image == HostImage {
+		hostsFile(spec, c)
+		return nil
 	}
+	binds := image.Binds(in.Job.Spec.Job.Batch.Container)
+	if agentImage == "" && len(binds) == 0 && in.unprepared(pod, c) {
+		return nil
+	}
+	hostsFile(spec, c)
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
+	prepare(spec, c, binDir, agentImage, in.names(c), shared, binds)
 	return nil
 }
 

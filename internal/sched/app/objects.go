@@ -10,14 +10,17 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/gres"
+	"github.com/berth-hpc/berth/internal/sched/imageaccounts"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
 // objects returns the starter's builder: translate/kube with the present objects of the
-// cluster.
+// cluster. Call it before the cluster's stores are filled.
 func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
+	images := imageaccounts.New()
+	c.Pods.Subscribe(images.Apply)
 	return func(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		user, ok := c.Users.Get(b.Spec.User)
 		if !ok {
@@ -28,9 +31,12 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 			Resource: func(a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 				return resourceFor(c, a, g)
 			},
-			Agent: v1alpha1.AgentSource{
-				Image: cfg.AgentImage, InitContainer: cfg.AgentImage != "" && !imageVolumes(c, b.Status.Allocation),
-			},
+			Agent: v1alpha1.AgentSource{Image: cfg.AgentImage},
+		}
+		if imageVolumes(c, b.Status.Allocation) { // since 1.35 they name the node in /etc/hosts, too
+			in.Accounts = images.Of
+		} else {
+			in.Agent.InitContainer = cfg.AgentImage != ""
 		}
 		for _, p := range snapshot.EffectivePartitions(c.Partitions.List()) {
 			if p.Name == b.Status.Partition {
