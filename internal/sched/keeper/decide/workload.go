@@ -230,10 +230,12 @@ func (f *Facts) outcomeOfPods() Outcome {
 // workloadCompleting is Next for a workload whose outcome is decided: the pods on
 // nodes are deleted. When the job returns to the queue, pods without a node stay.
 func (f *Facts) workloadCompleting() Action {
+	returns := f.Job.Status.Final == v1alpha1.StatePending && !f.Job.EndRequested()
+	boundLate := returns && f.mayBeBoundLate()
 	var live []*corev1.Pod
 	for _, p := range f.Pods {
-		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.Job.EndRequested()
-		if !hasEnded(p) && !waits {
+		stays := returns && p.Spec.NodeName == "" || boundLate
+		if !hasEnded(p) && !stays {
 			live = append(live, p)
 		}
 	}
@@ -244,4 +246,20 @@ func (f *Facts) workloadCompleting() Action {
 		return Action{Wake: f.Now.Add(killMargin)}
 	}
 	return Action{Kind: Finish}
+}
+
+// mayBeBoundLate reports whether the job is a single pod that had not been bound in time. If
+// kube-scheduler has bound it meanwhile, it runs, and the pending job adopts it: nobody would
+// create it again.
+func (f *Facts) mayBeBoundLate() bool {
+	if !control.IsSinglePod(f.Job) || f.Job.Status.Preempt != nil {
+		return false
+	}
+	h := f.Job.Status.History
+	for i := len(h) - 1; i >= 0; i-- {
+		if h[i].State != v1alpha1.StateCompleting {
+			return h[i].State == v1alpha1.StateConfiguring
+		}
+	}
+	return false
 }

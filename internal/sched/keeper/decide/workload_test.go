@@ -14,6 +14,13 @@ func unbound(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPe
 
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
+// was gives a completing job its state before.
+func was(state string) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) {
+		b.Status.History = []v1alpha1.StateChange{{State: state}, {State: v1alpha1.StateCompleting}}
+	}
+}
+
 func TestDecideWorkload(t *testing.T) {
 	group, single := representing("group ml/g"), representing("")
 	alone := func(b *v1alpha1.BatchJob) { // of one pod, its status is assumed
@@ -76,6 +83,16 @@ func TestDecideWorkload(t *testing.T) {
 			pods: pods(pod(0, unbound), pod(1, unbound)), want: Finish},
 		{name: "pods without a node are deleted if the job was cancelled meanwhile", job: aJob("COMPLETING", group, completing("PENDING"), cancelled),
 			pods: pods(pod(0, unbound), pod(1, unbound)), want: CleanUp, wake: killMargin},
+		{name: "a single pod that was bound after all stays", job: aJob("COMPLETING", alone, completing("PENDING"), was("CONFIGURING")),
+			pods: pods(pod(0)), want: Finish},
+		{name: "its job was preempted", job: aJob("COMPLETING", alone, completing("PENDING"), was("CONFIGURING"), preempted("REQUEUE")),
+			pods: pods(pod(0)), want: CleanUp, wake: killMargin},
+		{name: "its job was cancelled meanwhile", job: aJob("COMPLETING", alone, completing("PENDING"), was("CONFIGURING"), cancelled),
+			pods: pods(pod(0)), want: CleanUp, wake: killMargin},
+		{name: "its job ran", job: aJob("COMPLETING", alone, completing("PENDING"), was("RUNNING")),
+			pods: pods(pod(0)), want: CleanUp, wake: killMargin},
+		{name: "the pods of a group that were bound after all are made again", job: aJob("COMPLETING", group, completing("PENDING"), was("CONFIGURING")),
+			pods: pods(pod(0), pod(1)), want: CleanUp, wake: killMargin},
 		{name: "a job with a final state is kept for MinJobAge", job: aJob("COMPLETED", group, completing("")), pods: pods(pod(0, succeeded)), want: Wait, wake: 5 * time.Minute},
 	}
 	for _, tt := range tests {
