@@ -191,20 +191,20 @@ func (k *cloudCluster) follow(pods func([]corev1.Pod)) {
 	})
 }
 
-// repeat calls do every half second until the test ends.
+// repeat calls do again and again until the test ends, with pauses as long as a call took, and of
+// half a second at least: lists of a thousand nodes cost the API server more than their leases.
 func (k *cloudCluster) repeat(do func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
 		for {
+			began := time.Now()
+			do()
 			select {
 			case <-stop:
 				return
-			case <-tick.C:
+			case <-time.After(max(500*time.Millisecond, time.Since(began))):
 			}
-			do()
 		}
 	}()
 	k.t.Cleanup(func() { close(stop); <-stopped })
