@@ -42,6 +42,9 @@ func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 		if !a.Wake.IsZero() {
 			k.queue.AddAfter(id, a.Wake.Sub(f.Now))
 		}
+		if due := k.nextLost(b); !due.IsZero() {
+			k.queue.AddAfter(id, due.Sub(f.Now))
+		}
 		if a.Kind == decide.Wait {
 			return nil
 		}

@@ -75,6 +75,7 @@ type Keeper struct {
 	progress   map[int64]decide.Progress
 	throttle   startThrottle
 	dependents map[int64]map[int64]bool // job -> those whose dependency names it
+	reach      reachability
 
 	deferred deferredWrites
 
@@ -238,11 +239,12 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 // nodeChanged queues all jobs on a node that was deleted, is down, no longer responds, or will
 // be removed.
 func (k *Keeper) nodeChanged(old, now *corev1.Node) {
+	k.countUnreachable(old, now)
 	n := now
 	if n == nil {
 		n = old
 	}
-	if now != nil && !isLost(now) && !isDown(now) && now.Annotations[wire.AnnotationRemoval] == "" {
+	if now != nil && !isUnreachable(now) && !isDown(now) && now.Annotations[wire.AnnotationRemoval] == "" {
 		return
 	}
 	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
@@ -268,17 +270,6 @@ func (k *Keeper) enqueueAll(is func(*v1alpha1.BatchJob) bool) int {
 		k.queue.Add(id)
 	}
 	return len(ids)
-}
-
-// isLost reports whether Kubernetes considers the node unreachable (the grace period of
-// the node lifecycle controller).
-func isLost(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionUnknown
-		}
-	}
-	return false
 }
 
 // isDown reports whether an operator has set the node down.

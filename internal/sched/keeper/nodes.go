@@ -103,12 +103,6 @@ func (k *Keeper) isForcedDown(name string) bool {
 	return n.Force
 }
 
-// nodeLost is Facts.Lost.
-func (k *Keeper) nodeLost(name string) bool {
-	n, _ := k.poolNode(name)
-	return n == nil || isLost(n)
-}
-
 // poolNode returns the object of a node, or nil, and the name by which pools list the node.
 // Given is the name of the object, or for a node whose object did not exist when a job got it,
 // that by which its pool lists it.
