@@ -317,7 +317,7 @@ func TestQueriesWhilePlanning(t *testing.T) {
 
 // A node whose kubelet cannot align the CPUs of a job gets other jobs. The job gets another node;
 // if there is none, it is tried again after a while.
-func TestMisalignedJobGetsAnotherNode(t *testing.T) {
+func TestRefusedJobGetsAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()

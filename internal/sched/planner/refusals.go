@@ -71,22 +71,23 @@ func (r *refusals) current(now time.Time) map[string]time.Time {
 	return out
 }
 
-// jobRefusals are the nodes whose kubelets cannot align the CPUs of a job.
+// jobRefusals are the nodes that have refused a job because of the CPUs or devices that it
+// requests.
 type jobRefusals struct {
 	refusal
 	nodes map[string]bool // by Kubernetes name
 }
 
-// misalignedMemory is how long such a node is not tried again for the job.
-const misalignedMemory = time.Hour
+// avoidanceMemory is how long such a node is not tried again for the job.
+const avoidanceMemory = time.Hour
 
-// addJob records that the node cannot align the job's CPUs, and returns until when the job
-// waits if there are no other nodes for it.
+// addJob records that the node refused the job, and returns until when the job waits if there
+// are no other nodes for it.
 func (r *refusals) addJob(job int64, node string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, x := range r.byJob {
-		if now.Sub(x.at) > misalignedMemory {
+		if now.Sub(x.at) > avoidanceMemory {
 			delete(r.byJob, id)
 		}
 	}
@@ -107,25 +108,25 @@ func (r *refusals) addJob(job int64, node string, now time.Time) (until time.Tim
 	return x.until
 }
 
-// misaligned returns the nodes that cannot align the CPUs of jobs.
-func (r *refusals) misaligned(now time.Time) map[int64]snapshot.Misaligned {
+// avoided returns the nodes that have refused jobs.
+func (r *refusals) avoided(now time.Time) map[int64]snapshot.Avoided {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out map[int64]snapshot.Misaligned
+	var out map[int64]snapshot.Avoided
 	for id, x := range r.byJob {
-		if now.Sub(x.at) > misalignedMemory {
+		if now.Sub(x.at) > avoidanceMemory {
 			continue
 		}
 		if out == nil {
-			out = map[int64]snapshot.Misaligned{}
+			out = map[int64]snapshot.Avoided{}
 		}
-		out[id] = snapshot.Misaligned{Nodes: maps.Clone(x.nodes), Until: x.until}
+		out[id] = snapshot.Avoided{Nodes: maps.Clone(x.nodes), Until: x.until}
 	}
 	return out
 }
 
-// Refused records that the kubelet of a node (by its Kubernetes name) refused a planned
-// pod. No job is planned onto the node for a while; if job is not 0, only that job is not.
+// Refused records that a node (by its Kubernetes name) refused a planned pod. No job is planned
+// onto the node for a while; if job is not 0, only that job is not.
 func (p *Planner) Refused(node string, job int64) {
 	now := p.now()
 	var until time.Time
