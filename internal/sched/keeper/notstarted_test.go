@@ -35,7 +35,7 @@ func TestUnpreparedDevicesAreExplained(t *testing.T) {
 	k.Now = func() time.Time { return t0.Add(time.Minute) }
 	var node string
 	var job int64
-	k.Refused = func(n string, j int64) { node, job = n, j }
+	k.Unprepared = func(n string, j int64) { node, job = n, j }
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
 		t.Fatal(err)
 	}

@@ -121,6 +121,8 @@ func (k *Keeper) reportRefusedNode(ctx context.Context, b *v1alpha1.BatchJob, o 
 		k.Cluster.Nodes.Apply(n)
 	}
 	switch {
+	case o.Unprepared && k.Unprepared != nil:
+		k.Unprepared(o.Refused, b.Spec.JobID)
 	case k.Refused == nil:
 	case o.ThisJobOnly:
 		k.Refused(o.Refused, b.Spec.JobID)

@@ -66,6 +66,7 @@ func New(c *control.Cluster, s *starter.Starter, now func() time.Time, log *slog
 		changes: changes{wake: make(chan struct{}, 1)}, incrementalFrom: incrementalThreshold,
 	}
 	p.RefusingNodes, p.Avoided = p.refusals.current, p.refusals.avoided
+	p.Unprepared = p.refusals.currentUnprepared
 	p.changes.subscribe(c)
 	return p
 }

@@ -30,6 +30,9 @@ type refusals struct {
 	mu     sync.Mutex
 	byNode map[string]refusal // by Kubernetes name
 	byJob  map[int64]*jobRefusals
+	// unprepared are the jobs whose devices a node did not prepare, and when, by the node's
+	// Kubernetes name.
+	unprepared map[string]map[int64]time.Time
 }
 
 // add records a refusal and returns until when no job is planned onto the node.
@@ -123,6 +126,46 @@ func (r *refusals) avoided(now time.Time) map[int64]snapshot.Avoided {
 		out[id] = snapshot.Avoided{Nodes: maps.Clone(x.nodes), Until: x.until}
 	}
 	return out
+}
+
+// addUnprepared records that the node did not prepare the job's devices.
+func (r *refusals) addUnprepared(node string, job int64, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unprepared == nil {
+		r.unprepared = map[string]map[int64]time.Time{}
+	}
+	if r.unprepared[node] == nil {
+		r.unprepared[node] = map[int64]time.Time{}
+	}
+	r.unprepared[node][job] = now
+}
+
+// currentUnprepared returns how many jobs' devices each node has not prepared in the last
+// snapshot.UnpreparedMemory.
+func (r *refusals) currentUnprepared(now time.Time) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out map[string]int
+	for node, jobs := range r.unprepared {
+		maps.DeleteFunc(jobs, func(_ int64, at time.Time) bool { return now.Sub(at) > snapshot.UnpreparedMemory })
+		if len(jobs) == 0 {
+			delete(r.unprepared, node)
+			continue
+		}
+		if out == nil {
+			out = map[string]int{}
+		}
+		out[node] = len(jobs)
+	}
+	return out
+}
+
+// DevicesFailed records that a node (by its Kubernetes name) did not prepare the devices of a
+// planned job. The job is not planned onto the node for a while.
+func (p *Planner) DevicesFailed(node string, job int64) {
+	p.refusals.addUnprepared(node, job, p.now())
+	p.Refused(node, job)
 }
 
 // Refused records that a node (by its Kubernetes name) refused a planned pod. No job is planned

@@ -29,6 +29,8 @@ type Source struct {
 	RefusingNodes func(now time.Time) map[string]time.Time
 	// Avoided returns snapshot.Input's Avoided; nil: there are none. Set it before use.
 	Avoided func(now time.Time) map[int64]snapshot.Avoided
+	// Unprepared returns snapshot.Input's Unprepared; nil: there are none. Set it before use.
+	Unprepared func(now time.Time) map[string]int
 
 	cluster *control.Cluster
 	now     func() time.Time
@@ -60,6 +62,9 @@ func (s *Source) Input(now time.Time) snapshot.Input {
 	}
 	if s.Avoided != nil {
 		in.Avoided = s.Avoided(now)
+	}
+	if s.Unprepared != nil {
+		in.Unprepared = s.Unprepared(now)
 	}
 	return in
 }

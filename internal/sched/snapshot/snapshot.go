@@ -35,6 +35,9 @@ type Input struct {
 	RefusingNodes map[string]time.Time
 	// Avoided are the nodes that have refused jobs, by the job's id.
 	Avoided map[int64]Avoided
+	// Unprepared is how many jobs' devices each node (by its Kubernetes name) has not prepared
+	// in the last UnpreparedMemory.
+	Unprepared map[string]int
 	// NodePools are the pools whose nodes need not exist.
 	NodePools []*v1alpha1.NodePool
 	// Preemptors are the pending jobs for which running jobs were preempted.
@@ -47,6 +50,7 @@ type Snapshot struct {
 
 	params       v1alpha1.ClusterSpec
 	avoided      map[int64]Avoided
+	unprepared   map[string]int
 	nodes        []node // parallel to Snapshot.Nodes
 	byName       map[string]int
 	byObject     map[string]int  // by Kubernetes name
@@ -169,7 +173,7 @@ func New(in Input) *Snapshot {
 		s.users[u.Name] = u
 	}
 	s.addRefusingNodes(in.RefusingNodes)
-	s.avoided = in.Avoided
+	s.avoided, s.unprepared = in.Avoided, in.Unprepared
 	for _, b := range jobs {
 		if b.HoldsAllocation() {
 			s.Running = append(s.Running, s.buildRunning(b))

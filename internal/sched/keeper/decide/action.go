@@ -62,6 +62,8 @@ type Outcome struct {
 	// ThisJobOnly: it refused the pod because of the CPUs or devices that it requests; other jobs
 	// may run there.
 	ThisJobOnly bool
+	// Unprepared: the devices of the pod were not prepared there.
+	Unprepared bool
 	// NotStarted is a pod of which Message is to say why it did not start, from Kubernetes' last
 	// warning; nil: no pod.
 	NotStarted *corev1.Pod

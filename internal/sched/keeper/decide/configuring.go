@@ -113,7 +113,8 @@ func waitsFor(p *corev1.Pod) string {
 func (f *Facts) unpreparedDevices(p *corev1.Pod) Action {
 	a := returnToQueue(fmt.Sprintf("pod %s on %s: its devices were not prepared within %s", p.Name, p.Spec.NodeName,
 		f.Rules.StartTimeout))
-	a.Outcome.Refused, a.Outcome.ThisJobOnly, a.Outcome.NotStarted = p.Spec.NodeName, true, p
+	a.Outcome.Refused, a.Outcome.ThisJobOnly, a.Outcome.Unprepared = p.Spec.NodeName, true, true
+	a.Outcome.NotStarted = p
 	return a
 }
 

@@ -75,7 +75,7 @@ func TestPodsThatDoNotStart(t *testing.T) {
 		}
 		o := &a.Outcome
 		if a.Kind != c.want || wake != c.wake || o.Message != c.why || o.Refused != c.refused ||
-			o.ThisJobOnly != (c.refused != "") || (o.NotStarted != nil) != c.asks {
+			o.ThisJobOnly != (c.refused != "") || o.Unprepared != o.ThisJobOnly || (o.NotStarted != nil) != c.asks {
 			t.Errorf("%s: %v, wake %s, %+v", c.name, a.Kind, wake, o)
 		}
 	}
