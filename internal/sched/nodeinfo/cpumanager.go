@@ -21,6 +21,11 @@ type TopologyManager struct {
 	CPUs   int      // of all NUMA nodes, together with those that the kubelet reserves
 }
 
+// RefusesPods reports whether the kubelet refuses pods whose CPUs it cannot align.
+func (t TopologyManager) RefusesPods() bool {
+	return t.Policy == Restricted || t.Policy == SingleNUMANode
+}
+
 // HasExclusiveCPUs reports whether the node's kubelet gives CPUs to pods that no other pod may
 // use (cpuManagerPolicy static). known is false if no annotation says so.
 func HasExclusiveCPUs(n *corev1.Node) (exclusive, known bool) {

@@ -22,6 +22,9 @@ func TestCPUManager(t *testing.T) {
 		{"none", "restricted", "", "pinned cores (no CPU manager; other pods may use them)", "", nil, 0},
 		{"static", "", "", "exclusive cores (static CPU manager)", "", nil, 8},
 		{"static,full-pcpus-only", "none", "", "exclusive cores (static CPU manager)", "none", nil, 8},
+		{"static", "best-effort", "", "exclusive cores (static CPU manager), topology manager best-effort", "best-effort", nil, 8},
+		{"static", "single-numa-node", "", "exclusive cores (static CPU manager), topology manager single-numa-node",
+			"single-numa-node", nil, 8},
 		{"static", "restricted", "1-3; 4-7", "exclusive cores (static CPU manager), topology manager restricted",
 			"restricted", []string{"1-3", "4-7"}, 8},
 	} {
@@ -35,6 +38,9 @@ func TestCPUManager(t *testing.T) {
 		if got := TopologyManagerOf(n); got.Policy != c.policy || !slices.Equal(got.NUMA, c.lists) ||
 			got.CPUs != c.cpus {
 			t.Errorf("%+v: %+v", c, got)
+		}
+		if got := TopologyManagerOf(n).RefusesPods(); got != (c.policy == "restricted" || c.policy == "single-numa-node") {
+			t.Errorf("%+v: refuses pods: %t", c, got)
 		}
 	}
 }

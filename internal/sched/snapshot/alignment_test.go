@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestAvoidRefusing(t *testing.T) {
 		{"a node that is gone", []string{"x"}, 1, false, "0-3", 0},
 		{"too few others", []string{"b"}, 3, false, "0-3", 5000},
 		{"no others", []string{"a", "b", "c"}, 0, false, "0-3", 5000},
+		{"the node that it must get", []string{"c"}, 1, false, "0-3", 5000},
 		{"no others with its devices", []string{"b"}, 1, true, "0-3", 5000},
 		{"another node has refused it", []string{"a"}, 1, true, "1-3", 0},
 	} {
@@ -74,6 +76,9 @@ func TestAvoidRefusing(t *testing.T) {
 		j := backfill.Job{Eligible: shared, MinNodes: c.least, Tasks: max(1, c.least), CPUsPerTask: 1}
 		if c.gpu {
 			j.GRES = gpu
+		}
+		if strings.Contains(c.name, "must get") {
+			j.Required = []int{2}
 		}
 		s.avoidRefusing(&j, 7)
 		if j.Eligible.String() != c.want || j.Begin != c.begin || shared.Len() != 4 {
