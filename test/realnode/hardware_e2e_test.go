@@ -94,6 +94,8 @@ func testUnknownNUMANodes(t *testing.T, ctx context.Context, s *Site) {
 	refused := submit(t, ctx, s, "-n1", "-c2", "--mem=64", "-o", "/dev/null", "--wrap", "true")
 	expectNode(t, ctx, s, refused, "n1")
 	expectRefusals(t, ctx, s, "n2", 1)
+	// Others use the node meanwhile.
+	expectNode(t, ctx, s, submit(t, ctx, s, "-w", "n2", "-n1", "--mem=64", "-o", "/dev/null", "--wrap", "true"), "n2")
 	// A job that can run nowhere else is tried there again.
 	again := submit(t, ctx, s, "-w", "n2", "-n1", "-c2", "--mem=64", "-o", "/dev/null", "--wrap", "true")
 	var shown string
@@ -103,8 +105,6 @@ func testUnknownNUMANodes(t *testing.T, ctx context.Context, s *Site) {
 	}); err != nil || !strings.Contains(shown, "TopologyAffinityError") {
 		t.Errorf("the job that n2 refuses (%v):\n%s", err, shown)
 	}
-	// Others use the node meanwhile.
-	expectNode(t, ctx, s, submit(t, ctx, s, "-w", "n2", "-n1", "--mem=64", "-o", "/dev/null", "--wrap", "true"), "n2")
 	writeHome(t, "unknown.go", "")
 	waitForState(t, ctx, s, holder, "COMPLETED")
 	expectNode(t, ctx, s, again, "n2")

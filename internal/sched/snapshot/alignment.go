@@ -37,7 +37,7 @@ func (s *Snapshot) avoidRefusing(out *backfill.Job, id int64) {
 	without := *out
 	without.Eligible, without.Alternatives = choices[0], choices[1:]
 	if s.NeverRunnable(&without) != backfill.ReasonNone {
-		out.Begin = max(out.Begin, avoided.Until.Unix())
+		out.Begin = max(out.Begin, nextSecond(avoided.Until))
 		return
 	}
 	*out = without

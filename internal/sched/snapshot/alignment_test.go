@@ -39,7 +39,7 @@ func TestSetAlignment(t *testing.T) {
 // TestAvoidRefusing checks which nodes remain for a job after nodes have refused it. Node b is
 // the only one with a GPU, and d is drained.
 func TestAvoidRefusing(t *testing.T) {
-	until := time.Unix(5000, 0)
+	until := time.Unix(4999, 1)
 	gpu := []backfill.GRES{{Name: "gpu", Count: 1}}
 	for _, c := range []struct {
 		name    string
