@@ -28,7 +28,7 @@ func TestUnpreparedDevicesAreExplained(t *testing.T) {
 	}
 	c := fake.Cluster(interceptor.Funcs{}, b,
 		warning("a", "p1", corev1.EventTypeWarning, "an older one", t0),
-		warning("b", "p1", corev1.EventTypeWarning, "no answer", t0.Add(time.Second)),
+		warning("b", "p1", corev1.EventTypeWarning, "no\nanswer", t0.Add(time.Second)),
 		warning("c", "p1", corev1.EventTypeNormal, "no warning", t0.Add(2*time.Second)),
 		warning("d", "p2", corev1.EventTypeWarning, "another pod's", t0.Add(2*time.Second)))
 	k := newKeeper(c)

@@ -84,7 +84,7 @@ func (k *Keeper) lastWarning(ctx context.Context, p *corev1.Pod) string {
 	}
 	for i := range slices.Backward(events) {
 		if e := &events[i]; e.Type == corev1.EventTypeWarning {
-			return ": " + e.Reason + ": " + strings.TrimSpace(e.Message)
+			return ": " + e.Reason + ": " + strings.Join(strings.Fields(e.Message), " ") // one line
 		}
 	}
 	return ""
