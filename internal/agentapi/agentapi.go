@@ -45,6 +45,9 @@ type Options struct {
 	Leads func() bool
 	// Pool is shared with the starter; nil: no pod is reused for another job.
 	Pool *Pool
+	// PodPerJob reports whether no pod is kept for another job on the node (by its Kubernetes
+	// name), because the plan does not count the CPUs of pods that wait; nil: nowhere.
+	PodPerJob func(node string) bool
 	// KubeURL is the API server's URL as pods reach it.
 	KubeURL string
 	// Poll is how long a query for commands is held; 0: 50 s.

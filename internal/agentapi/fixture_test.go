@@ -46,8 +46,9 @@ type fixture struct {
 	reviews int         // of tokens
 	leads   func() bool // nil: it does
 
-	clockMu sync.Mutex
-	now     time.Time
+	clockMu   sync.Mutex
+	now       time.Time
+	podPerJob bool // on every node
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -62,7 +63,7 @@ func newFixture(t *testing.T) *fixture {
 func (h *fixture) restart(t *testing.T) {
 	h.pool = agentapi.NewPool(h.clock)
 	h.server = agentapi.New(agentapi.Options{
-		Pool:    h.pool,
+		Pool: h.pool, PodPerJob: func(string) bool { return h.podPerJob },
 		Cluster: h.Cluster, Keeper: h, Gone: func(err error) bool { return errors.Is(err, errOver) },
 		Leads:   func() bool { return h.leads == nil || h.leads() },
 		KubeURL: "https://kube", Poll: 5 * time.Second, Now: h.clock,

@@ -24,6 +24,9 @@ func (s *Server) offer(a *agent, r *wire.Report) bool {
 	if !ok || host.DeletionTimestamp != nil || host.RequeueRequested() {
 		return false // its pods are deleted with it, or before it is queued again
 	}
+	if s.PodPerJob != nil && s.PodPerJob(b.Status.Allocation.Nodes[0].ObjectName()) {
+		return false
+	}
 	reuseKey := control.ReuseKey(b, b.Status.Partition)
 	if reuseKey == "" || s.podPerJob(b.Status.Partition) || !s.hasPending(b, reuseKey) {
 		return false

@@ -29,6 +29,7 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 		nodes int
 		ran   func(*v1alpha1.BatchJob)
 		part  v1alpha1.PartitionSpec
+		node  bool // keeps no pods
 		r     wire.Report
 		want  bool
 	}{
@@ -41,29 +42,30 @@ func TestPodIsKeptForAnotherJob(t *testing.T) {
 		"an array with no rest": {waits: waiting(func(b *v1alpha1.BatchJob) {
 			b.Spec.Job.Array, b.Status.Array = &job.Array{Spec: "0-3"}, &v1alpha1.ArrayStatus{}
 		})},
-		"another user's":         {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.User, b.Namespace = "ben", "user-ben" })},
-		"in another partition":   {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Partition = "a" })},
-		"it is held":             {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" })},
-		"it is cancelled":        {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} })},
-		"it runs":                {waits: waiting(func(b *v1alpha1.BatchJob) { b.Status.State = v1alpha1.StateRunning })},
-		"with another image":     {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Container = map[string]string{"image": "x"} })},
-		"as another group":       {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Group = &job.Group{GID: 5} })},
-		"a shell of salloc":      {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" })},
-		"it is to run again":     {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }},
-		"after a shell":          {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" }},
-		"a heterogeneous one":    {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Het = &job.Het{Size: 2} })},
-		"several nodes":          {waits: waiting(), nodes: 2},
-		"out of memory":          {waits: waiting(), r: wire.Report{OutOfMemory: true}},
-		"after SIGTERM":          {waits: waiting(), r: wire.Report{Stopped: true}},
-		"it did not start":       {waits: waiting(), r: wire.Report{Kind: wire.ReportFailed}},
-		"the partition's choice": {waits: waiting(), part: v1alpha1.PartitionSpec{PodPerJob: true}},
+		"another user's":            {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.User, b.Namespace = "ben", "user-ben" })},
+		"in another partition":      {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Partition = "a" })},
+		"it is held":                {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" })},
+		"it is cancelled":           {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} })},
+		"it runs":                   {waits: waiting(func(b *v1alpha1.BatchJob) { b.Status.State = v1alpha1.StateRunning })},
+		"with another image":        {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Container = map[string]string{"image": "x"} })},
+		"as another group":          {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Group = &job.Group{GID: 5} })},
+		"a shell of salloc":         {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" })},
+		"it is to run again":        {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }},
+		"after a shell":             {waits: waiting(), ran: func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" }},
+		"a heterogeneous one":       {waits: waiting(func(b *v1alpha1.BatchJob) { b.Spec.Job.Het = &job.Het{Size: 2} })},
+		"several nodes":             {waits: waiting(), nodes: 2},
+		"out of memory":             {waits: waiting(), r: wire.Report{OutOfMemory: true}},
+		"after SIGTERM":             {waits: waiting(), r: wire.Report{Stopped: true}},
+		"it did not start":          {waits: waiting(), r: wire.Report{Kind: wire.ReportFailed}},
+		"the partition's choice":    {waits: waiting(), part: v1alpha1.PartitionSpec{PodPerJob: true}},
+		"on a node that keeps none": {waits: waiting(), node: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newFixture(t)
 			p := &v1alpha1.Partition{Spec: tt.part}
 			p.Name = "main"
 			fake.Feed(h.Cluster, p)
-			h.ends = true
+			h.ends, h.podPerJob = true, tt.node
 			nodes := max(1, tt.nodes)
 			h.place(t, 7, "anna", 1, nodes)
 			h.helloAll(t, 7, "anna", 1, nodes)

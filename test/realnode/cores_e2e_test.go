@@ -129,11 +129,7 @@ func testPinnedCores(t *testing.T, ctx context.Context, s *Site) {
 func testMisaligned(t *testing.T, ctx context.Context, s *Site) {
 	annotate(t, ctx, s, "n1", wire.AnnotationWeight, "9")
 	annotate(t, ctx, s, "n3", wire.AnnotationWeight, "9")
-	annotate(t, ctx, s, "n2", wire.AnnotationState, "")
-	waitFor(ctx, time.Minute, func() bool { //nolint:errcheck // the job's node is checked
-		out, _ := s.As(ctx, user, user.Home(), "sinfo", "-h", "-n", "n2", "-o", "%T")
-		return strings.TrimSpace(out) == "idle"
-	})
+	resume(t, ctx, s, "n2")
 	id := submit(t, ctx, s, "-n1", "--mem=64", "-o", "/dev/null", "--wrap", "true")
 	waitForState(t, ctx, s, id, "COMPLETED")
 	shown, err := s.As(ctx, user, user.Home(), "scontrol", "show", "job", id)

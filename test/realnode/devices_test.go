@@ -19,6 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// deviceModels are the models of devices, by the first part of their names. There is a class for
+// each.
+var deviceModels = map[string]string{"gpu": deviceClass, "nic": secondClass}
+
 // setDevices makes the driver of the node publish devices with these names, of which those in
 // tainted have a taint. Without names it ends.
 func setDevices(t *testing.T, s *Site, node int, names, tainted []string) {
@@ -30,9 +34,10 @@ func setDevices(t *testing.T, s *Site, node int, names, tainted []string) {
 		}
 		return
 	}
-	model := "sim"
 	var list []resourcev1.Device
 	for _, name := range names {
+		kind, _, _ := strings.Cut(name, "-")
+		model := deviceModels[kind]
 		d := resourcev1.Device{Name: name,
 			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: &model}}}
 		if slices.Contains(tainted, name) {
@@ -49,12 +54,12 @@ func setDevices(t *testing.T, s *Site, node int, names, tainted []string) {
 	}
 }
 
-// createDeviceClass creates the class of the devices.
-func createDeviceClass(t *testing.T, ctx context.Context, s *Site) {
+// createDeviceClass creates the class of the devices of that name and model.
+func createDeviceClass(t *testing.T, ctx context.Context, s *Site, name string) {
 	t.Helper()
-	expression := `device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "sim"`
+	expression := `device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "` + name + `"`
 	_, err := s.Client.ResourceV1().DeviceClasses().Create(ctx, &resourcev1.DeviceClass{
-		ObjectMeta: metav1.ObjectMeta{Name: deviceClass},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{
 			{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}},
 	}, metav1.CreateOptions{})
@@ -86,7 +91,7 @@ func testDevices(t *testing.T, ctx context.Context, s *Site) {
 		}
 		return out
 	}
-	createDeviceClass(t, ctx, s)
+	createDeviceClass(t, ctx, s, deviceClass)
 	for node := range 2 {
 		setDevices(t, s, node, []string{"gpu-0", "gpu-1"}, nil)
 		defer setDevices(t, s, node, nil, nil)
@@ -177,7 +182,7 @@ func testDevices(t *testing.T, ctx context.Context, s *Site) {
 // testDriverGone ends the driver of a node: a job that needs its devices waits with a reason until
 // the driver is back.
 func testDriverGone(t *testing.T, ctx context.Context, s *Site) {
-	createDeviceClass(t, ctx, s)
+	createDeviceClass(t, ctx, s, deviceClass)
 	setDevices(t, s, 0, []string{"gpu-0"}, nil)
 	waitForGRES(t, ctx, s, 0, "gpu:sim:1")
 	first := submit(t, ctx, s, "-w", nodeNames[0], "--gres=gpu:sim:1", "-o", "gone-a.out", "--wrap",

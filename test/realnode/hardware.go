@@ -1,8 +1,11 @@
 package realnode
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +16,22 @@ type Hardware struct {
 	Kubelet map[string]any
 	// OneCore shows CPUs 0 and 1 as the threads of one core.
 	OneCore bool
+	// NUMA shows NUMA nodes with these CPUs, each a core of its own. The kubelet must not
+	// give pods those that the machine does not have.
+	NUMA [][]int
+}
+
+// show makes the hardware visible in this mount namespace.
+func (h Hardware) show() error {
+	if h.OneCore {
+		if err := showOneCore(); err != nil {
+			return err
+		}
+	}
+	if len(h.NUMA) > 0 {
+		return showNUMA(h.NUMA)
+	}
+	return nil
 }
 
 // StaticCPUs is the configuration of a kubelet that gives CPUs to pods for themselves. It
@@ -34,4 +53,49 @@ func showOneCore() error {
 		return err
 	}
 	return unix.Mount(file, "/sys/devices/system/cpu/cpu1/topology/core_id", "", unix.MS_BIND, "")
+}
+
+// numaMemory is what each NUMA node reports as its memory.
+const numaMemory = "Node %d MemTotal:       4194304 kB\n"
+
+// showNUMA replaces what the kubelet reads about NUMA nodes and which CPUs are online.
+func showNUMA(nodes [][]int) error {
+	dir := filepath.Join("/run", "numa")
+	files := map[string]string{}
+	var all []string
+	for id, cpus := range nodes {
+		node := fmt.Sprintf("node%d", id)
+		files[node+"/meminfo"] = fmt.Sprintf(numaMemory, id)
+		files[node+"/distance"] = distances(id, len(nodes))
+		for _, cpu := range cpus {
+			topology := fmt.Sprintf("%s/cpu%d/topology/", node, cpu)
+			files[topology+"core_id"] = fmt.Sprintln(cpu)
+			files[topology+"physical_package_id"] = fmt.Sprintln(id)
+			all = append(all, fmt.Sprint(cpu))
+		}
+	}
+	files["online"] = strings.Join(all, ",") + "\n"
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte(content), 0o444)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		unix.Mount(filepath.Join(dir, "online"), "/sys/devices/system/cpu/online", "", unix.MS_BIND, ""),
+		unix.Mount(dir, "/sys/devices/system/node", "", unix.MS_BIND, ""))
+}
+
+// distances returns the distances of a NUMA node to all of them, as Linux shows them.
+func distances(of, nodes int) string {
+	var list []string
+	for id := range nodes {
+		distance := "20"
+		if id == of {
+			distance = "10"
+		}
+		list = append(list, distance)
+	}
+	return strings.Join(list, " ") + "\n"
 }

@@ -32,8 +32,11 @@ const recordsDir = "/home/.records"
 // storageClass is that of the site's one volume.
 const storageClass = "site"
 
-// deviceClass is the class of the site's devices.
-const deviceClass = "sim"
+// The classes of the site's devices.
+const (
+	deviceClass = "sim"
+	secondClass = "roce"
+)
 
 // watchers is the namespace whose pods may read metrics.
 const watchers = "watchers"
@@ -110,8 +113,10 @@ func (s *Site) values(users []User) object {
 		"partitions": partitions(),
 		"jobs":       object{"image": SystemImage, "allowImages": []string{registry + "/*"}},
 		// The devices of the driver in cmd/dradriver.
-		"cluster": object{"devices": []object{{"name": "gpu", "type": "sim",
-			"resource": "deviceclass.resource.kubernetes.io/" + deviceClass}}},
+		"cluster": object{"devices": []object{
+			{"name": "gpu", "type": "sim", "resource": "deviceclass.resource.kubernetes.io/" + deviceClass},
+			{"name": "nic", "resource": "deviceclass.resource.kubernetes.io/" + secondClass},
+		}},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		// The API server's, which is no pod.
 		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"},

@@ -41,6 +41,9 @@ func (s nodeSpec) address() string { return fmt.Sprintf("172.29.0.%d", 11+s.Inde
 // devices is the file with the devices of the node's driver, which does nothing without it.
 func (s nodeSpec) devices() string { return filepath.Join(s.Logs, "devices.json") }
 
+// brokenDevices is the file with the names of the devices that the driver cannot prepare.
+func (s nodeSpec) brokenDevices() string { return filepath.Join(s.Logs, "broken-devices") }
+
 func (s nodeSpec) podSubnet() string { return fmt.Sprintf("172.29.%d.0/24", 101+s.Index) }
 
 // gateway is the node's own address among its pods.
@@ -149,7 +152,7 @@ func runNode() error {
 	}
 	driverEnded := make(chan daemonEnd, 1) // the node goes on without it
 	if err := daemon(ctx, spec, driverEnded, "dradriver", spec.Driver, "-kubeconfig="+spec.Kubeconfig,
-		"-node="+spec.Name, "-devices="+spec.devices()); err != nil {
+		"-node="+spec.Name, "-devices="+spec.devices(), "-broken="+spec.brokenDevices()); err != nil {
 		return err
 	}
 	for d := range ended {
@@ -178,10 +181,8 @@ func enterNode(spec nodeSpec) error {
 	if err := mountEmpty(privateDirs); err != nil {
 		return err
 	}
-	if spec.Hardware.OneCore {
-		if err := showOneCore(); err != nil {
-			return err
-		}
+	if err := spec.Hardware.show(); err != nil {
+		return err
 	}
 	// As on a machine with systemd: containers with mount propagation see later mounts.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {

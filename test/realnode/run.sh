@@ -13,6 +13,8 @@ go test -vet=off -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./tes
 case " $* " in *" -short "*) exit ;; esac
 # Cores of jobs, on nodes with and without the kubelet's static CPU manager.
 BERTH_E2E_CORES=0 go test -vet=off -count=1 -v -timeout 20m -tags e2ereal -run TestCores ./test/realnode
+# Kubelets that refuse pods for their NUMA alignment, and drivers that cannot prepare devices.
+BERTH_E2E_HARDWARE=1 go test -vet=off -count=1 -v -timeout 20m -tags e2ereal -run TestHardware ./test/realnode
 # The pages for administrators, on nodes of their own.
 BERTH_E2E_PAGES=1 go test -vet=off -count=1 -timeout 60m -tags e2ereal -run '^$' ./test/realnode
 BERTH_E2E_PAGES=1 go test -vet=off -count=1 -v -timeout 20m -tags e2ereal -run TestPages ./test/realnode

@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/query"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
@@ -141,42 +142,25 @@ func isOrdinaryWait(reason string) bool {
 
 // podEvents returns the newest events about a pod, or none if they cannot be read.
 func (a *API) podEvents(ctx context.Context, p *corev1.Pod) []status.PodEvent {
-	var list corev1.EventList
-	selector := &client.ListOptions{Raw: &metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(p.UID)}}
-	if err := a.Operations.Cluster.Client.List(ctx, &list, client.InNamespace(p.Namespace), selector); err != nil {
+	events, err := a.Operations.Cluster.PodEvents(ctx, p)
+	if err != nil {
 		return nil
 	}
 	var out []status.PodEvent
-	for i := range list.Items {
-		e := &list.Items[i]
-		if e.InvolvedObject.UID == p.UID {
-			out = append(out, podEvent(e))
-		}
-	}
-	slices.SortStableFunc(out, func(x, y status.PodEvent) int { return cmp.Compare(x.Time, y.Time) })
-	return out[max(0, len(out)-maxPodEvents):]
-}
-
-func podEvent(e *corev1.Event) status.PodEvent {
-	out := status.PodEvent{Time: lastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count}
-	if e.Series != nil {
-		out.Count = e.Series.Count
+	for i := max(0, len(events)-maxPodEvents); i < len(events); i++ {
+		out = append(out, podEvent(&events[i]))
 	}
 	return out
 }
 
-// lastSeen returns when an event occurred last; its two formats have different
-// fields for that.
-func lastSeen(e *corev1.Event) int64 {
-	switch {
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Unix()
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Unix()
-	case !e.EventTime.IsZero():
-		return e.EventTime.Unix()
+func podEvent(e *corev1.Event) status.PodEvent {
+	out := status.PodEvent{
+		Time: control.LastSeen(e), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count,
 	}
-	return e.CreationTimestamp.Unix()
+	if e.Series != nil {
+		out.Count = e.Series.Count
+	}
+	return out
 }
 
 // podMetrics is the kind of object that the metrics API returns.

@@ -41,7 +41,7 @@ func newAPI(
 	}
 	agents := agentapi.New(agentapi.Options{
 		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps, Leads: cfg.leads,
-		Joined: seen.tracer.Joined, Traceparent: seen.tracer.Running,
+		PodPerJob: k.AlignsCPUs, Joined: seen.tracer.Joined, Traceparent: seen.tracer.Running,
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error

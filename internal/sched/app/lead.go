@@ -67,7 +67,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.Pool = pool
 	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
-	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
+	plan.NeverRunnable, keep.Refused, keep.Unprepared = keep.Enqueue, plan.Refused, plan.DevicesFailed
 	nodes := power.New(cluster, nil, time.Now, cfg.Log)
 	reboots := reboot.New(cluster, time.Now, cfg.Log)
 	nodes.Leads, reboots.Leads = cfg.leads, cfg.leads

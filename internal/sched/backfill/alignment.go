@@ -8,7 +8,7 @@ const (
 	// AlignNone: any CPUs.
 	AlignNone Alignment = iota
 	// AlignFewest: as few NUMA nodes as could have so many CPUs if the node were empty
-	// (policy restricted).
+	// and none were reserved (policy restricted).
 	AlignFewest
 	// AlignSingle: one NUMA node (policy single-numa-node).
 	AlignSingle
@@ -24,9 +24,10 @@ func (n *Node) canAlign(cpus int, taken CPUSet) bool {
 }
 
 // fewestNUMA returns the number of NUMA nodes for so many CPUs, or 0 if the policy allows none.
+// As in the kubelet, reserved CPUs count, although no job gets them.
 func (n *Node) fewestNUMA(cpus int) int {
 	for k := 1; k <= len(n.NUMA) && (k == 1 || n.Alignment != AlignSingle); k++ {
-		if n.mostFree(CPUSet{}, k) >= cpus {
+		if max(k*n.NUMASize, n.mostFree(CPUSet{}, k)) >= cpus {
 			return k
 		}
 	}

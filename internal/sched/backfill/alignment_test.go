@@ -63,6 +63,39 @@ func TestAlignment(t *testing.T) {
 	}
 }
 
+// TestReservedCPUs checks that reserved CPUs count for the number of NUMA nodes that a job may
+// need: two NUMA nodes of four CPUs each, of which the kubelet reserves one.
+func TestReservedCPUs(t *testing.T) {
+	for _, c := range []struct {
+		alignment Alignment
+		cpus      int
+		want      string // CPUs; "": the job does not start
+	}{
+		{AlignFewest, 3, "1-3"},
+		{AlignFewest, 4, ""}, // one NUMA node would be enough, but none has four that are not reserved
+		{AlignFewest, 5, "1-3,5-6"},
+		{AlignFewest, 7, ""},
+		{AlignSingle, 3, "1-3"},
+		{AlignSingle, 4, ""},
+	} {
+		n := Node{Name: "n0", CPUs: 6, Memory: 1000, Alignment: c.alignment, NUMASize: 4,
+			NUMA: []CPUSet{cpuSet(t, "1-3"), cpuSet(t, "5-7")}}
+		s := Snapshot{Now: 1000, Nodes: []Node{n}, Overtime: 1, Policy: DefaultPolicy(),
+			Pending: []Job{{ID: 1, CPUsPerTask: c.cpus, MemPerNode: 10, Duration: 100}}}
+		d := s.Plan().Decisions[0]
+		got := ""
+		if d.StartNow {
+			got = d.Nodes[0].CPUs.String()
+		}
+		if got != c.want {
+			t.Errorf("%v, %d CPUs: the job gets %q, want %q", c.alignment, c.cpus, got, c.want)
+		}
+		if never := s.NeverRunnable(&s.Pending[0]) != ReasonNone; never != (c.want == "") {
+			t.Errorf("%v, %d CPUs: never runnable: %t", c.alignment, c.cpus, never)
+		}
+	}
+}
+
 // TestAlignedElsewhere checks that a job starts on the node where its CPUs can be aligned, and
 // that jobs of one plan do not count on the same CPUs.
 func TestAlignedElsewhere(t *testing.T) {

@@ -157,9 +157,11 @@ type Node struct {
 	// order of their ids. 0, or a number that does not divide the cores, means 1.
 	Sockets int
 	// Alignment is what the node's kubelet requires of the CPUs of a job, and NUMA the CPUs of
-	// each NUMA node that it can give to pods.
+	// each NUMA node that it can give to pods. NUMASize is the number of CPUs that each NUMA
+	// node has together with those that the kubelet reserves; 0: as many as NUMA has.
 	Alignment Alignment
 	NUMA      []CPUSet
+	NUMASize  int
 	Memory    int64
 	GRES      []GRES
 	// AllGRES also has the devices that cannot be used at present. A job that needs those waits

@@ -219,6 +219,15 @@ func TestMarkReservedSkipsRefusingNodes(t *testing.T) {
 	}
 }
 
+// TestUnpreparedDevices: a node that did not prepare devices of jobs says so, but stays in service.
+func TestUnpreparedDevices(t *testing.T) {
+	rows := Nodes(newSnapshot(snapshot.Input{Nodes: schedtest.FourNodes(), Unprepared: map[string]int{"n1": 2}}))
+	const want = "the devices of 2 jobs were not prepared in the last 15 minutes"
+	if r := rows[0]; r.DeviceTrouble != want || r.Reason != want || r.State != "IDLE" || rows[1].Reason != "" {
+		t.Errorf("%+v, %+v", r, rows[1])
+	}
+}
+
 // The time that jobs ran counts for their association and all accounts above it.
 func TestWallMinutesOfAccounts(t *testing.T) {
 	shares := []status.Share{

@@ -57,6 +57,9 @@ type Config struct {
 	// Refused is called with the Kubernetes name of a node whose kubelet rejected a
 	// planned pod, and the job if only that cannot run there, else 0; it may be nil.
 	Refused func(node string, job int64)
+	// Unprepared is called instead for a job whose devices were not prepared on the node in
+	// time; it may be nil.
+	Unprepared func(node string, job int64)
 	// Nodes returns the nodes as sinfo shows them, which replace failed nodes of
 	// reservations; nil: failed nodes are not replaced.
 	Nodes func() []status.Node

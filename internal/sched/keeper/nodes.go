@@ -64,6 +64,13 @@ func (k *Keeper) nodeDown(name string) bool {
 	return n != nil && isDown(n) || k.isForcedDown(name)
 }
 
+// AlignsCPUs reports whether the kubelet of the node refuses pods whose CPUs it cannot give
+// together. There, a pod that waits for another job would have CPUs that the plan takes for free.
+func (k *Keeper) AlignsCPUs(name string) bool {
+	n, _ := k.poolNode(name)
+	return n != nil && nodeinfo.TopologyManagerOf(n).RefusesPods()
+}
+
 // hasSharedCPUs reports whether the kubelet of the node is known to let all pods run on all CPUs.
 func (k *Keeper) hasSharedCPUs(name string) bool {
 	n, _ := k.poolNode(name)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,12 +62,32 @@ func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o decide.Outcome
 	if err := k.holdRequeued(ctx, b, &o); err != nil {
 		return err
 	}
+	o.Message += k.lastWarning(ctx, o.NotStarted)
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { decide.SetOutcome(b, s, o, k.Now()) })
 	if err == nil {
 		k.logRequeue(b, &o)
 		k.reportRefusedNode(ctx, b, &o)
 	}
 	return err
+}
+
+// lastWarning returns Kubernetes' last warning about the pod as the end of a message, or "" if
+// there is none or it cannot be read.
+func (k *Keeper) lastWarning(ctx context.Context, p *corev1.Pod) string {
+	if p == nil {
+		return ""
+	}
+	events, err := k.Cluster.PodEvents(ctx, p)
+	if err != nil {
+		k.Log.Warn("events of a pod cannot be read", "pod", p.Name, "error", err)
+		return ""
+	}
+	for i := range slices.Backward(events) {
+		if e := &events[i]; e.Type == corev1.EventTypeWarning {
+			return ": " + e.Reason + ": " + strings.Join(strings.Fields(e.Message), " ") // one line
+		}
+	}
+	return ""
 }
 
 // holdRequeued holds a job that is requeued and held. This changes the job's version, so
@@ -87,9 +109,9 @@ func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *deci
 	return errChanged
 }
 
-// reportRefusedNode corrects the view of a node whose kubelet refused a pod: the
-// node is read again, and the planner avoids it for a while: for this job only, if the
-// node cannot align its CPUs.
+// reportRefusedNode corrects the view of a node that refused a pod: the node is read
+// again, and the planner avoids it for a while: for this job only, if the node cannot give
+// it its CPUs or devices.
 func (k *Keeper) reportRefusedNode(ctx context.Context, b *v1alpha1.BatchJob, o *decide.Outcome) {
 	if o.Refused == "" {
 		return
@@ -99,8 +121,10 @@ func (k *Keeper) reportRefusedNode(ctx context.Context, b *v1alpha1.BatchJob, o 
 		k.Cluster.Nodes.Apply(n)
 	}
 	switch {
+	case o.Unprepared && k.Unprepared != nil:
+		k.Unprepared(o.Refused, b.Spec.JobID)
 	case k.Refused == nil:
-	case o.Misaligned:
+	case o.ThisJobOnly:
 		k.Refused(o.Refused, b.Spec.JobID)
 	default:
 		k.Refused(o.Refused, 0)

@@ -18,6 +18,12 @@ const (
 type TopologyManager struct {
 	Policy string
 	NUMA   []string // CPUs of each NUMA node that pods can have, as lists; nil: unknown
+	CPUs   int      // of all NUMA nodes, together with those that the kubelet reserves
+}
+
+// RefusesPods reports whether the kubelet refuses pods whose CPUs it cannot align.
+func (t TopologyManager) RefusesPods() bool {
+	return t.Policy == Restricted || t.Policy == SingleNUMANode
 }
 
 // HasExclusiveCPUs reports whether the node's kubelet gives CPUs to pods that no other pod may
@@ -33,7 +39,9 @@ func TopologyManagerOf(n *corev1.Node) TopologyManager {
 	if exclusive, _ := HasExclusiveCPUs(n); !exclusive {
 		return TopologyManager{}
 	}
-	t := TopologyManager{Policy: n.Annotations[wire.AnnotationTopologyManager]}
+	t := TopologyManager{
+		Policy: n.Annotations[wire.AnnotationTopologyManager], CPUs: int(n.Status.Capacity.Cpu().Value()),
+	}
 	for list := range strings.SplitSeq(n.Annotations[wire.AnnotationNUMACPUs], ";") {
 		if list = strings.TrimSpace(list); list != "" {
 			t.NUMA = append(t.NUMA, list)

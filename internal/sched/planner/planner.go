@@ -65,7 +65,8 @@ func New(c *control.Cluster, s *starter.Starter, now func() time.Time, log *slog
 		Service: query.New(c, now), cluster: c, starter: s, now: now, log: log,
 		changes: changes{wake: make(chan struct{}, 1)}, incrementalFrom: incrementalThreshold,
 	}
-	p.RefusingNodes, p.Misaligned = p.refusals.current, p.refusals.misaligned
+	p.RefusingNodes, p.Avoided = p.refusals.current, p.refusals.avoided
+	p.Unprepared = p.refusals.currentUnprepared
 	p.changes.subscribe(c)
 	return p
 }

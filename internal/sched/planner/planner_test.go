@@ -21,6 +21,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/eventually"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -317,7 +318,7 @@ func TestQueriesWhilePlanning(t *testing.T) {
 
 // A node whose kubelet cannot align the CPUs of a job gets other jobs. The job gets another node;
 // if there is none, it is tried again after a while.
-func TestMisalignedJobGetsAnotherNode(t *testing.T) {
+func TestRefusedJobGetsAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
@@ -330,6 +331,29 @@ func TestMisalignedJobGetsAnotherNode(t *testing.T) {
 		time.Sleep(minRefusal + 2*time.Second)
 		synctest.Wait()
 		b.want(v1alpha1.StateConfiguring, v1alpha1.StateConfiguring)
+	})
+}
+
+// A node that did not prepare the devices of a job is avoided by that job only, and its trouble is
+// known for a while.
+func TestUnpreparedDevices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		settle()
+		b.DevicesFailed("n1", 2)
+		b.DevicesFailed("n1", 2)
+		b.DevicesFailed("n1", 3)
+		b.submit(1, 1)
+		b.submit(2, 1)
+		settle()
+		b.want(v1alpha1.StateConfiguring, "")
+		if n := b.refusals.currentUnprepared(time.Now())["n1"]; n != 2 {
+			t.Errorf("%d jobs", n)
+		}
+		if all := b.refusals.currentUnprepared(time.Now().Add(snapshot.UnpreparedMemory + time.Second)); len(all) > 0 {
+			t.Errorf("later: %v", all)
+		}
 	})
 }
 

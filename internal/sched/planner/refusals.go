@@ -30,6 +30,9 @@ type refusals struct {
 	mu     sync.Mutex
 	byNode map[string]refusal // by Kubernetes name
 	byJob  map[int64]*jobRefusals
+	// unprepared are the jobs whose devices a node did not prepare, and when, by the node's
+	// Kubernetes name.
+	unprepared map[string]map[int64]time.Time
 }
 
 // add records a refusal and returns until when no job is planned onto the node.
@@ -71,22 +74,23 @@ func (r *refusals) current(now time.Time) map[string]time.Time {
 	return out
 }
 
-// jobRefusals are the nodes whose kubelets cannot align the CPUs of a job.
+// jobRefusals are the nodes that have refused a job because of the CPUs or devices that it
+// requests.
 type jobRefusals struct {
 	refusal
 	nodes map[string]bool // by Kubernetes name
 }
 
-// misalignedMemory is how long such a node is not tried again for the job.
-const misalignedMemory = time.Hour
+// avoidanceMemory is how long such a node is not tried again for the job.
+const avoidanceMemory = time.Hour
 
-// addJob records that the node cannot align the job's CPUs, and returns until when the job
-// waits if there are no other nodes for it.
+// addJob records that the node refused the job, and returns until when the job waits if there
+// are no other nodes for it.
 func (r *refusals) addJob(job int64, node string, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, x := range r.byJob {
-		if now.Sub(x.at) > misalignedMemory {
+		if now.Sub(x.at) > avoidanceMemory {
 			delete(r.byJob, id)
 		}
 	}
@@ -107,25 +111,65 @@ func (r *refusals) addJob(job int64, node string, now time.Time) (until time.Tim
 	return x.until
 }
 
-// misaligned returns the nodes that cannot align the CPUs of jobs.
-func (r *refusals) misaligned(now time.Time) map[int64]snapshot.Misaligned {
+// avoided returns the nodes that have refused jobs.
+func (r *refusals) avoided(now time.Time) map[int64]snapshot.Avoided {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out map[int64]snapshot.Misaligned
+	var out map[int64]snapshot.Avoided
 	for id, x := range r.byJob {
-		if now.Sub(x.at) > misalignedMemory {
+		if now.Sub(x.at) > avoidanceMemory {
 			continue
 		}
 		if out == nil {
-			out = map[int64]snapshot.Misaligned{}
+			out = map[int64]snapshot.Avoided{}
 		}
-		out[id] = snapshot.Misaligned{Nodes: maps.Clone(x.nodes), Until: x.until}
+		out[id] = snapshot.Avoided{Nodes: maps.Clone(x.nodes), Until: x.until}
 	}
 	return out
 }
 
-// Refused records that the kubelet of a node (by its Kubernetes name) refused a planned
-// pod. No job is planned onto the node for a while; if job is not 0, only that job is not.
+// addUnprepared records that the node did not prepare the job's devices.
+func (r *refusals) addUnprepared(node string, job int64, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unprepared == nil {
+		r.unprepared = map[string]map[int64]time.Time{}
+	}
+	if r.unprepared[node] == nil {
+		r.unprepared[node] = map[int64]time.Time{}
+	}
+	r.unprepared[node][job] = now
+}
+
+// currentUnprepared returns how many jobs' devices each node has not prepared in the last
+// snapshot.UnpreparedMemory.
+func (r *refusals) currentUnprepared(now time.Time) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out map[string]int
+	for node, jobs := range r.unprepared {
+		maps.DeleteFunc(jobs, func(_ int64, at time.Time) bool { return now.Sub(at) > snapshot.UnpreparedMemory })
+		if len(jobs) == 0 {
+			delete(r.unprepared, node)
+			continue
+		}
+		if out == nil {
+			out = map[string]int{}
+		}
+		out[node] = len(jobs)
+	}
+	return out
+}
+
+// DevicesFailed records that a node (by its Kubernetes name) did not prepare the devices of a
+// planned job. The job is not planned onto the node for a while.
+func (p *Planner) DevicesFailed(node string, job int64) {
+	p.refusals.addUnprepared(node, job, p.now())
+	p.Refused(node, job)
+}
+
+// Refused records that a node (by its Kubernetes name) refused a planned pod. No job is planned
+// onto the node for a while; if job is not 0, only that job is not.
 func (p *Planner) Refused(node string, job int64) {
 	now := p.now()
 	var until time.Time

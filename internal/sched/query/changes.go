@@ -24,7 +24,8 @@ func NodeChanged(old, now *corev1.Node) bool {
 		!equality.Semantic.DeepEqual(old.Spec, now.Spec) ||
 		!equality.Semantic.DeepEqual(old.Labels, now.Labels) ||
 		!equality.Semantic.DeepEqual(old.Annotations, now.Annotations) ||
-		!equality.Semantic.DeepEqual(old.Status.Allocatable, now.Status.Allocatable)
+		!equality.Semantic.DeepEqual(old.Status.Allocatable, now.Status.Allocatable) ||
+		!equality.Semantic.DeepEqual(old.Status.Capacity, now.Status.Capacity)
 }
 
 // PodChange reports whether two versions of a pod differ in what snapshots depend on:

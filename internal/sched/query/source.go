@@ -27,8 +27,10 @@ type Source struct {
 	// RefusingNodes returns snapshot.Input's RefusingNodes; if it is nil, there are
 	// none. Set it before use.
 	RefusingNodes func(now time.Time) map[string]time.Time
-	// Misaligned returns snapshot.Input's Misaligned; nil: there are none. Set it before use.
-	Misaligned func(now time.Time) map[int64]snapshot.Misaligned
+	// Avoided returns snapshot.Input's Avoided; nil: there are none. Set it before use.
+	Avoided func(now time.Time) map[int64]snapshot.Avoided
+	// Unprepared returns snapshot.Input's Unprepared; nil: there are none. Set it before use.
+	Unprepared func(now time.Time) map[string]int
 
 	cluster *control.Cluster
 	now     func() time.Time
@@ -58,8 +60,11 @@ func (s *Source) Input(now time.Time) snapshot.Input {
 	if s.RefusingNodes != nil {
 		in.RefusingNodes = s.RefusingNodes(now)
 	}
-	if s.Misaligned != nil {
-		in.Misaligned = s.Misaligned(now)
+	if s.Avoided != nil {
+		in.Avoided = s.Avoided(now)
+	}
+	if s.Unprepared != nil {
+		in.Unprepared = s.Unprepared(now)
 	}
 	return in
 }

@@ -7,38 +7,40 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 )
 
-// Misaligned are the nodes whose kubelets have refused a job because they could not align its
-// CPUs.
-type Misaligned struct {
+// Avoided are the nodes that have refused a job, or could not start it, because of the CPUs or
+// devices that it requests.
+type Avoided struct {
 	Nodes map[string]bool // by Kubernetes name
-	Until time.Time       // when they are tried again if there are no others
+	Until time.Time       // when they are tried again if no others can run the job
 }
 
-// avoidMisaligned removes the nodes that cannot align the job's CPUs from its choices. If
-// one of the choices has too few other nodes, the job waits and they are tried again.
-func (s *Snapshot) avoidMisaligned(out *backfill.Job, id int64) {
-	m, ok := s.misaligned[id]
+// avoidRefusing removes the nodes that have refused the job from its choices. If the other nodes
+// could not run it even if they were empty, the job waits, and all are tried again.
+func (s *Snapshot) avoidRefusing(out *backfill.Job, id int64) {
+	avoided, ok := s.avoided[id]
 	if !ok {
 		return
 	}
-	var without []*backfill.NodeSet
-	for _, set := range append([]*backfill.NodeSet{out.Eligible}, out.Alternatives...) {
+	choices := append([]*backfill.NodeSet{out.Eligible}, out.Alternatives...)
+	for i, set := range choices {
 		if set == nil {
 			return
 		}
 		rest := &backfill.NodeSet{CPUSet: set.Clone()}
-		for name := range m.Nodes {
-			if i, ok := s.byObject[name]; ok {
-				rest.Remove(i)
+		for name := range avoided.Nodes {
+			if n, ok := s.byObject[name]; ok {
+				rest.Remove(n)
 			}
 		}
-		if rest.Len() < max(1, out.MinNodes) {
-			out.Begin = max(out.Begin, m.Until.Unix())
-			return
-		}
-		without = append(without, rest)
+		choices[i] = rest
 	}
-	out.Eligible, out.Alternatives = without[0], without[1:]
+	without := *out
+	without.Eligible, without.Alternatives = choices[0], choices[1:]
+	if s.NeverRunnable(&without) != backfill.ReasonNone {
+		out.Begin = max(out.Begin, nextSecond(avoided.Until))
+		return
+	}
+	*out = without
 }
 
 // setAlignment sets which CPUs of the node the kubelet gives together to pods.
@@ -60,6 +62,7 @@ func setAlignment(n *backfill.Node, t nodeinfo.TopologyManager) {
 		n.NUMA = append(n.NUMA, set)
 	}
 	if len(n.NUMA) > 0 {
+		n.NUMASize = t.CPUs / len(n.NUMA)
 		return
 	}
 	sockets := max(1, n.Sockets)
@@ -68,4 +71,5 @@ func setAlignment(n *backfill.Node, t nodeinfo.TopologyManager) {
 		set.AddRange(k*n.CPUs/sockets, (k+1)*n.CPUs/sockets)
 		n.NUMA = append(n.NUMA, set)
 	}
+	n.NUMASize = t.CPUs / sockets
 }

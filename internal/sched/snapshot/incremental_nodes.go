@@ -38,7 +38,8 @@ func differsInAvailability(old, n *corev1.Node) bool {
 	a.Taints, b.Taints = restrictingTaints(old), restrictingTaints(n)
 	return old.UID == n.UID && equality.Semantic.DeepEqual(a, b) && maps.Equal(old.Labels, n.Labels) &&
 		maps.Equal(annotationsExceptState(old), annotationsExceptState(n)) &&
-		equality.Semantic.DeepEqual(old.Status.Allocatable, n.Status.Allocatable)
+		equality.Semantic.DeepEqual(old.Status.Allocatable, n.Status.Allocatable) &&
+		equality.Semantic.DeepEqual(old.Status.Capacity, n.Status.Capacity)
 }
 
 // annotationsExceptState returns the annotations without those that say whether and

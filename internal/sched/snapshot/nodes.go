@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -166,9 +167,18 @@ func (s *Snapshot) Network() *topology.Network { return s.network }
 // NodeObject returns the object of the node with the number.
 func (s *Snapshot) NodeObject(i int) *corev1.Node { return s.nodes[i].object }
 
+// UnpreparedMemory is how long it is known that a node has not prepared the devices of a job.
+const UnpreparedMemory = 15 * time.Minute
+
 // DeviceTrouble returns which devices of the node with the number cannot be used and why, or "".
 func (s *Snapshot) DeviceTrouble(i int) string {
-	return gres.Of(&s.params).Trouble(s.nodes[i].object)
+	n := s.nodes[i].object
+	text := gres.Of(&s.params).Trouble(n)
+	if jobs := s.unprepared[n.Name]; text == "" && jobs > 0 {
+		text = fmt.Sprintf("the devices of %d jobs were not prepared in the last %.0f minutes", jobs,
+			UnpreparedMemory.Minutes())
+	}
+	return text
 }
 
 // NodeFeatures returns the features of the node with the number.

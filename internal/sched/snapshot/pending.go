@@ -55,7 +55,7 @@ func (s *Snapshot) appendPending(list []backfill.Job, b *v1alpha1.BatchJob) []ba
 		out.Priority = preemptorPriority
 	}
 	s.setTimes(&out, b, &info)
-	s.avoidMisaligned(&out, b.Spec.JobID)
+	s.avoidRefusing(&out, b.Spec.JobID)
 	info.MaxSharers = int32(out.Share)
 	s.groupComponents(&out, b)
 	list = s.appendTasks(list, &out, b, &info)

@@ -96,17 +96,21 @@ func (s *Snapshot) reservedCPUs(spec *v1alpha1.ReservationSpec) map[int]backfill
 // while.
 func (s *Snapshot) addRefusingNodes(nodes map[string]time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		until := nodes[name]
+		end := nextSecond(nodes[name])
 		i, ok := s.byObject[name]
-		if !ok || until.Unix() <= s.Now {
+		if !ok || end <= s.Now {
 			continue
 		}
-		outage := backfill.AdvanceReservation{Start: s.Now, End: until.Unix()}
+		outage := backfill.AdvanceReservation{Start: s.Now, End: end}
 		outage.Nodes.Add(i)
 		s.AdvanceReservations = append(s.AdvanceReservations, outage)
 	}
 	s.sortReservations()
 }
+
+// nextSecond returns the first second, in Unix time, that is not before t. A job that starts in the
+// second of t could be refused again before t, which does not count as another refusal.
+func nextSecond(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
 // reservationExists reports whether the reservation that a job names, if any,
 // exists.

@@ -33,8 +33,11 @@ type Input struct {
 	// RefusingNodes are nodes (by their Kubernetes names) on which no job may
 	// start before the instant, because their kubelet has just refused pods.
 	RefusingNodes map[string]time.Time
-	// Misaligned are the nodes that cannot align the CPUs of jobs, by the job's id.
-	Misaligned map[int64]Misaligned
+	// Avoided are the nodes that have refused jobs, by the job's id.
+	Avoided map[int64]Avoided
+	// Unprepared is how many jobs' devices each node (by its Kubernetes name) has not prepared
+	// in the last UnpreparedMemory.
+	Unprepared map[string]int
 	// NodePools are the pools whose nodes need not exist.
 	NodePools []*v1alpha1.NodePool
 	// Preemptors are the pending jobs for which running jobs were preempted.
@@ -46,7 +49,8 @@ type Snapshot struct {
 	backfill.Snapshot
 
 	params       v1alpha1.ClusterSpec
-	misaligned   map[int64]Misaligned
+	avoided      map[int64]Avoided
+	unprepared   map[string]int
 	nodes        []node // parallel to Snapshot.Nodes
 	byName       map[string]int
 	byObject     map[string]int  // by Kubernetes name
@@ -169,7 +173,7 @@ func New(in Input) *Snapshot {
 		s.users[u.Name] = u
 	}
 	s.addRefusingNodes(in.RefusingNodes)
-	s.misaligned = in.Misaligned
+	s.avoided, s.unprepared = in.Avoided, in.Unprepared
 	for _, b := range jobs {
 		if b.HoldsAllocation() {
 			s.Running = append(s.Running, s.buildRunning(b))

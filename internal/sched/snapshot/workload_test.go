@@ -132,4 +132,8 @@ func TestRefusingNodeGetsNoJob(t *testing.T) {
 	if !New(in).Plan().Decisions[0].StartNow {
 		t.Error("the node is avoided for ever")
 	}
+	in.RefusingNodes["n1"] = until.Add(time.Nanosecond)
+	if d := New(in).Plan().Decisions[0]; d.StartNow || d.Start != until.Unix()+1 {
+		t.Errorf("a part of a second before: %+v", d)
+	}
 }

@@ -57,11 +57,16 @@ type Outcome struct {
 	Requested bool
 	// Hold: the job is held in the queue, in SPECIAL_EXIT.
 	Hold bool
-	// Refused is the node whose kubelet refused a pod; "": none did.
+	// Refused is the node that refused a pod, or could not start it; "": none did.
 	Refused string
-	// Misaligned: the kubelet refused it because of the CPUs that it requests together; other jobs
+	// ThisJobOnly: it refused the pod because of the CPUs or devices that it requests; other jobs
 	// may run there.
-	Misaligned bool
+	ThisJobOnly bool
+	// Unprepared: the devices of the pod were not prepared there.
+	Unprepared bool
+	// NotStarted is a pod of which Message is to say why it did not start, from Kubernetes' last
+	// warning; nil: no pod.
+	NotStarted *corev1.Pod
 }
 
 // PodDeletion is a pod to delete. Force deletes it without waiting for its node.

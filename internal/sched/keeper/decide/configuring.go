@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,7 @@ func (f *Facts) configuring() Action {
 		return a
 	}
 	pulling := false
+	var devicesDue time.Time
 	for _, p := range f.attemptPods() {
 		if hasEnded(p) {
 			return f.failedStart(p)
@@ -49,6 +51,13 @@ func (f *Facts) configuring() Action {
 		}
 		if why := refusedFor(p, f.Now); why != "" {
 			return returnToQueue(why)
+		}
+		if since := awaitsDevicesSince(p); !since.IsZero() {
+			due := since.Add(f.Rules.StartTimeout)
+			if !f.Now.Before(due) {
+				return f.unpreparedDevices(p)
+			}
+			devicesDue = earliest(devicesDue, due)
 		}
 		pulling = pulling || isPulling(p)
 	}
@@ -63,11 +72,50 @@ func (f *Facts) configuring() Action {
 	case !f.Progress.Created && f.Progress.Queued:
 		return Action{Kind: Create}
 	case !f.Now.Before(deadline):
-		return returnToQueue(fmt.Sprintf("not every node reported within %s", patience))
+		return f.startTimedOut(patience)
 	case !f.Progress.Created:
 		return Action{Kind: Create}
 	}
-	return Action{Wake: earliest(deadline, f.unschedulableDue())}
+	return Action{Wake: earliest(earliest(deadline, devicesDue), f.unschedulableDue())}
+}
+
+// startTimedOut returns the action for a job whose agents have not all reported in time. The
+// message names a pod whose container has not started, and why, if there is one.
+func (f *Facts) startTimedOut(patience time.Duration) Action {
+	a := returnToQueue(fmt.Sprintf("not every node reported within %s", patience))
+	for _, p := range f.attemptPods() {
+		if p.Spec.NodeName == "" || p.Status.Phase != corev1.PodPending {
+			continue
+		}
+		a.Outcome.Message += fmt.Sprintf(": pod %s on %s has not started", p.Name, p.Spec.NodeName)
+		if why := waitsFor(p); why != "" {
+			a.Outcome.Message += ": " + why
+		} else {
+			a.Outcome.NotStarted = p
+		}
+		break
+	}
+	return a
+}
+
+// waitsFor returns why a container of the pod cannot start: the reason and the message of the
+// kubelet, such as those of an image that cannot be pulled; "": the pod's status does not say.
+func waitsFor(p *corev1.Pod) string {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
+		}
+	}
+	return ""
+}
+
+// unpreparedDevices returns the action for a job whose pod has waited too long for its devices.
+func (f *Facts) unpreparedDevices(p *corev1.Pod) Action {
+	a := returnToQueue(fmt.Sprintf("pod %s on %s: its devices were not prepared within %s", p.Name, p.Spec.NodeName,
+		f.Rules.StartTimeout))
+	a.Outcome.Refused, a.Outcome.ThisJobOnly, a.Outcome.Unprepared = p.Spec.NodeName, true, true
+	a.Outcome.NotStarted = p
+	return a
 }
 
 // failedStart returns the outcome of a job if one of its pods ended before the job started.
@@ -86,7 +134,7 @@ func (f *Facts) failedStart(p *corev1.Pod) Action {
 	}
 	a := returnToQueue(fmt.Sprintf("pod %s on %s: %s %s", p.Name, p.Spec.NodeName, why, p.Status.Message))
 	if kubeletRefusal(p) != "" {
-		a.Outcome.Refused, a.Outcome.Misaligned = p.Spec.NodeName, isMisaligned(p)
+		a.Outcome.Refused, a.Outcome.ThisJobOnly = p.Spec.NodeName, isMisaligned(p)
 	}
 	return a
 }
@@ -148,6 +196,25 @@ func isPulling(p *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// awaitsDevicesSince returns since when the pod, which is bound, may wait for a driver to
+// prepare its devices; zero: it does not. A kubelet prepares them before it makes the pod's
+// sandbox, and so before it pulls images.
+func awaitsDevicesSince(p *corev1.Pod) time.Time {
+	if p.Status.ExtendedResourceClaimStatus == nil || p.Status.Phase != corev1.PodPending || isSandboxLost(p) {
+		return time.Time{}
+	}
+	var bound time.Time
+	for i := range p.Status.Conditions {
+		switch c := &p.Status.Conditions[i]; {
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue:
+			bound = c.LastTransitionTime.Time
+		case c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue:
+			return time.Time{}
+		}
+	}
+	return bound
 }
 
 // isSandboxLost reports whether the pod had a sandbox, in which a container has run, and has none

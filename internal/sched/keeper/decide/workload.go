@@ -180,12 +180,12 @@ func (f *Facts) workloadRunning() Action {
 func (f *Facts) refusedByNode(p *corev1.Pod, why string) Action {
 	if f.Job.Spec.Workload.Group != "" {
 		a := returnToQueue("pod " + p.Name + " on " + p.Spec.NodeName + ": " + why)
-		a.Outcome.Refused, a.Outcome.Misaligned = p.Spec.NodeName, isMisaligned(p)
+		a.Outcome.Refused, a.Outcome.ThisJobOnly = p.Spec.NodeName, isMisaligned(p)
 		return a
 	}
 	a := endWith(v1alpha1.StateFailed, status.ReasonLaunchFailure, why)
 	a.Outcome.Exit, a.Outcome.Refused = &v1alpha1.ExitCode{Status: 1}, p.Spec.NodeName
-	a.Outcome.Misaligned = isMisaligned(p)
+	a.Outcome.ThisJobOnly = isMisaligned(p)
 	return a
 }
 

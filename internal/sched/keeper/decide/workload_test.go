@@ -126,7 +126,7 @@ func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	} {
 		f.Pods = pods(pod(0), pod(1, refusedByKubelet))
 		f.Pods[1].Status.Reason = reason
-		if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" || a.Outcome.Misaligned != only {
+		if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" || a.Outcome.ThisJobOnly != only {
 			t.Errorf("%s: %+v", reason, a.Outcome)
 		}
 	}

@@ -1,6 +1,7 @@
 // Command dradriver is a driver for dynamic resource allocation whose devices are a file: it
 // publishes the devices in the file, and follows its changes, until the file is deleted. A
-// container with a device has its name in DRA_DEVICE_NAME=name.
+// container with a device has its name in DRA_DEVICE_NAME=name. Devices whose names are in
+// another file cannot be prepared.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,14 +38,16 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "connection to the API server")
 	node := flag.String("node", "", "name of the node")
 	file := flag.String("devices", "", "file with the devices, a JSON array of resource.k8s.io/v1 Device")
+	broken := flag.String("broken", "", "file with the names of the devices that cannot be prepared; none without it")
 	flag.Parse()
-	fmt.Fprintln(os.Stderr, "dradriver:", run(context.Background(), *kubeconfig, *node, *file))
+	p := &plugin{broken: *broken}
+	fmt.Fprintln(os.Stderr, "dradriver:", p.run(context.Background(), *kubeconfig, *node, *file))
 	os.Exit(1)
 }
 
 // run waits for the file, and is the driver while it exists, again and again. It returns only
 // with an error.
-func run(ctx context.Context, kubeconfig, node, file string) error {
+func (p *plugin) run(ctx context.Context, kubeconfig, node, file string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -56,19 +60,19 @@ func run(ctx context.Context, kubeconfig, node, file string) error {
 		if _, err := os.Stat(file); err != nil {
 			continue
 		}
-		if err := serve(ctx, client, node, file); err != nil {
+		if err := p.serve(ctx, client, node, file); err != nil {
 			return err
 		}
 	}
 }
 
 // serve is the driver until the file is deleted.
-func serve(ctx context.Context, client kubernetes.Interface, node, file string) error {
+func (p *plugin) serve(ctx context.Context, client kubernetes.Interface, node, file string) error {
 	data := filepath.Join(kubeletplugin.KubeletPluginsDir, driverName)
 	if err := errors.Join(os.MkdirAll(cdiDir, 0o755), os.MkdirAll(data, 0o755)); err != nil {
 		return err
 	}
-	helper, err := kubeletplugin.Start(ctx, &plugin{}, kubeletplugin.DriverName(driverName),
+	helper, err := kubeletplugin.Start(ctx, p, kubeletplugin.DriverName(driverName),
 		kubeletplugin.NodeName(node), kubeletplugin.KubeClient(client), kubeletplugin.PluginDataDirectoryPath(data))
 	if err != nil {
 		return err
@@ -96,7 +100,9 @@ func serve(ctx context.Context, client kubernetes.Interface, node, file string) 
 }
 
 // plugin prepares claims.
-type plugin struct{}
+type plugin struct {
+	broken string // file with the names of devices that cannot be prepared
+}
 
 // PrepareResourceClaims describes the devices of each claim to the container runtime.
 func (p *plugin) PrepareResourceClaims(
@@ -104,23 +110,24 @@ func (p *plugin) PrepareResourceClaims(
 ) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := map[types.UID]kubeletplugin.PrepareResult{}
 	for _, c := range claims {
-		out[c.UID] = prepare(c)
+		out[c.UID] = p.prepare(c)
 	}
 	return out, nil
 }
 
-// brokenPrefix begins the names of devices that cannot be prepared.
-const brokenPrefix = "broken"
-
 type object = map[string]any
 
-func prepare(c *resourcev1.ResourceClaim) (result kubeletplugin.PrepareResult) {
+func (p *plugin) prepare(c *resourcev1.ResourceClaim) (result kubeletplugin.PrepareResult) {
 	var described []object
+	broken, err := os.ReadFile(p.broken)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return kubeletplugin.PrepareResult{Err: err}
+	}
 	for _, r := range c.Status.Allocation.Devices.Results {
 		if r.Driver != driverName {
 			continue
 		}
-		if strings.HasPrefix(r.Device, brokenPrefix) {
+		if slices.Contains(strings.Fields(string(broken)), r.Device) {
 			return kubeletplugin.PrepareResult{Err: fmt.Errorf("device %s does not answer", r.Device)}
 		}
 		name := string(c.UID) + "-" + r.Device
