@@ -221,7 +221,8 @@ func (a clusterAPI) bring(
 		f.byName[name], f.unnamed = m, f.unnamed[1:]
 	}
 	if m == nil {
-		return Progress{Text: "MachineDeployment " + pool.Spec.ClusterAPI.MachineDeployment + " has no Machine for it"}, nil
+		d := pool.Spec.ClusterAPI.MachineDeployment
+		return Progress{Text: "MachineDeployment " + d + " has no Machine for it"}, nil
 	}
 	return machineProgress(m), a.nameNodeOf(ctx, pool, m, name)
 }
