@@ -200,8 +200,9 @@ func (a clusterAPI) Progress(
 			return nil, a.explained(err)
 		}
 	}
-	if d.GetLabels()[wire.LabelNodePool] != pool.Name {
-		return out, nil // it has not been taken
+	_, scaled := d.GetAnnotations()[annotationMaxSize]
+	if scaled || d.GetLabels()[wire.LabelNodePool] != pool.Name {
+		return out, nil // requests say why its replicas are not changed
 	}
 	return out, a.explained(a.adjust(ctx, pool, d, f))
 }

@@ -87,14 +87,22 @@ func TestMachineThatNobodyRequested(t *testing.T) {
 	b.expect("it has its name", b.poolName("node-m2"), "c3")
 }
 
-// Somebody who is not the pool owns the MachineDeployment: what its Machines do changes nothing.
+// The MachineDeployment belongs to the pool no longer, or cluster-autoscaler scales it, too: what its
+// Machines do changes nothing.
 func TestProgressChangesNoForeignDeployment(t *testing.T) {
-	b := runningMachine(t)
-	d := b.deployment()
-	b.update(d, func() {
-		d.SetLabels(nil)
-		_ = unstructured.SetNestedField(d.Object, int64(5), "spec", "replicas")
-	})
-	b.step()
-	b.expectMachines("nothing is written", "m1=c1", 5)
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"of nobody":  func(d *unstructured.Unstructured) { d.SetLabels(nil) },
+		"autoscaled": func(d *unstructured.Unstructured) { d.SetAnnotations(map[string]string{annotationMaxSize: "5"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := runningMachine(t)
+			d := b.deployment()
+			b.update(d, func() {
+				change(d)
+				_ = unstructured.SetNestedField(d.Object, int64(5), "spec", "replicas")
+			})
+			b.step()
+			b.expectMachines("nothing is written", "m1=c1", 5)
+		})
+	}
 }
