@@ -114,7 +114,7 @@ CLUSTERAPI := $(BIN)/clusterapi-core
 e2e-clusterapi: build ## Cluster API's core controllers beside a local cluster (the first time compiles them: minutes)
 	$(GO) -C test/clusterapi build -ldflags "-s -w" -o $(CURDIR)/$(CLUSTERAPI) sigs.k8s.io/cluster-api/core
 	BERTH_CLUSTERAPI=$(CURDIR)/$(CLUSTERAPI) BERTH_CLUSTERAPI_MODULE=$$($(GO) -C test/clusterapi list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api) \
-		$(GO) test -vet=off -count=1 -v -timeout 20m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestClusterAPI
+		$(GO) test -vet=off -count=1 -v -timeout 30m -ldflags "$(K8SFLAGS)" ./test/e2e -run TestClusterAPI
 
 e2e-real: build ## the installed product on three real kubelets with containerd (root)
 	test/realnode/run.sh

@@ -199,7 +199,8 @@ type PoolNode struct {
 	// Requested: what brings or removes the node has accepted the request. Otherwise it is
 	// repeated.
 	Requested bool `json:"requested,omitempty"`
-	// PowerDown: an operator requested that the node is removed when no job runs there.
+	// PowerDown: the node is to be removed when no job runs there. An operator requested it, or
+	// what brought the node removes it.
 	PowerDown bool `json:"powerDown,omitempty"`
 	// Force: jobs that run there end before, as if the node had failed.
 	Force bool `json:"force,omitempty"`

@@ -39,17 +39,17 @@ const machinePool = `
     clusterAPI: {namespace: machines, machineDeployment: md}
 `
 
-// infrastructure defines the kinds of a provider of infrastructure: the test is that provider,
-// by the contract of Cluster API for InfraMachines.
+// infrastructure defines the kinds of a provider: the test is that provider, by the contracts of
+// Cluster API for InfraMachines and for control planes that are managed elsewhere.
 const infrastructure = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: testmachine%[1]ss.infrastructure.cluster.x-k8s.io
+  name: %[1]ss.infrastructure.cluster.x-k8s.io
   labels: {cluster.x-k8s.io/v1beta2: v1}
 spec:
   group: infrastructure.cluster.x-k8s.io
-  names: {kind: TestMachine%[2]s, listKind: TestMachine%[2]sList, plural: testmachine%[1]ss, singular: testmachine%[1]s}
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s}
   scope: Namespaced
   versions:
   - name: v1
@@ -79,20 +79,17 @@ spec:
 `
 
 const (
-	machinesPath     = "/apis/cluster.x-k8s.io/v1beta2/namespaces/machines/machines"
-	deploymentsPath  = "/apis/cluster.x-k8s.io/v1beta2/namespaces/machines/machinedeployments"
-	testMachinesPath = "/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/machines/testmachines"
+	machinesPath       = "/apis/cluster.x-k8s.io/v1beta2/namespaces/machines/machines"
+	deploymentsPath    = "/apis/cluster.x-k8s.io/v1beta2/namespaces/machines/machinedeployments"
+	infrastructurePath = "/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/machines"
+	testMachinesPath   = infrastructurePath + "/testmachines"
 )
 
 // TestClusterAPI runs Cluster API's core controllers beside Berth, on the cluster that their
 // Machines join. It needs the program (make e2e-clusterapi).
 func TestClusterAPI(t *testing.T) {
-	k := newCloudCluster(t, envClusterAPI, "capi-", "make e2e-clusterapi builds Cluster API and runs this test")
-	k.installClusterAPI(os.Getenv(envClusterAPIModule))
-	certs := filepath.Join(k.state, "certs")
-	k.writeCertificate(certs)
-	k.startProgram(nil, "--leader-elect=false", "--webhook-port=0", "--webhook-cert-dir="+certs, "--health-addr=127.0.0.1:0",
-		"--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics", "--kubeconfig="+filepath.Join(k.state, "kubeconfig"))
+	k := newMachineCluster(t)
+	k.startClusterAPI()
 	k.follow(func(pods []corev1.Pod) { k.endPods(pods); k.provideMachines() })
 	k.createPools(machinePool)
 	for _, sub := range []struct {
@@ -108,15 +105,42 @@ func TestClusterAPI(t *testing.T) {
 	}
 }
 
+// newMachineCluster starts a local cluster with Cluster API's resource definitions and a
+// MachineDeployment.
+func newMachineCluster(t *testing.T) *cloudCluster {
+	t.Helper()
+	k := newCloudCluster(t, envClusterAPI, "capi-", "make e2e-clusterapi builds Cluster API and runs this test")
+	k.installClusterAPI(os.Getenv(envClusterAPIModule))
+	k.writeCertificate(filepath.Join(k.state, "certs"))
+	return k
+}
+
+// startClusterAPI starts Cluster API's core controllers. They are killed by the returned function,
+// or with the test.
+func (k *cloudCluster) startClusterAPI() (kill func()) {
+	return k.startProgram(nil, "--leader-elect=false", "--webhook-port="+freePort(k.t),
+		"--webhook-cert-dir="+filepath.Join(k.state, "certs"), "--health-addr=127.0.0.1:0",
+		"--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics", "--kubeconfig="+filepath.Join(k.state, "kubeconfig"))
+}
+
 // installClusterAPI creates the resource definitions, and objects that describe this cluster.
 func (k *cloudCluster) installClusterAPI(module string) {
 	k.define(module, "core/config/crd/bases/*.yaml")
-	k.create(definitions, fmt.Appendf(nil, infrastructure, "", ""))
-	k.create(definitions, fmt.Appendf(nil, infrastructure, "template", "Template"))
+	for _, kind := range []string{"TestMachine", "TestMachineTemplate", "TestControlPlane"} {
+		k.create(definitions, fmt.Appendf(nil, infrastructure, strings.ToLower(kind), kind))
+	}
 	k.request(k.t, http.MethodPost, "/api/v1/namespaces", object{"metadata": object{"name": "machines"}}, nil)
-	k.create("/apis/infrastructure.cluster.x-k8s.io/v1/namespaces/machines/testmachinetemplates", []byte(
-		"{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: TestMachineTemplate, metadata: {name: small}, "+
-			"spec: {template: {spec: {}}}}"))
+	for _, name := range []string{"small", "other"} {
+		k.create(infrastructurePath+"/testmachinetemplates", fmt.Appendf(nil,
+			"{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: TestMachineTemplate, metadata: {name: %s}, "+
+				"spec: {template: {spec: {}}}}", name))
+	}
+	// Without a control plane Cluster API does not drain the nodes of Machines that it deletes.
+	k.create(infrastructurePath+"/testcontrolplanes", []byte("{apiVersion: infrastructure.cluster.x-k8s.io/v1, "+
+		"kind: TestControlPlane, metadata: {name: here}}"))
+	k.request(k.t, http.MethodPatch, infrastructurePath+"/testcontrolplanes/here/status", object{"status": object{
+		"externalManagedControlPlane": true, "initialization": object{"controlPlaneInitialized": true},
+	}}, nil)
 	kubeconfig, err := os.ReadFile(filepath.Join(k.state, "kubeconfig"))
 	if err != nil {
 		k.t.Fatal(err)
@@ -132,7 +156,8 @@ func (k *cloudCluster) installClusterAPI(module string) {
 	}
 	k.create("/apis/cluster.x-k8s.io/v1beta2/namespaces/machines/clusters", fmt.Appendf(nil,
 		"{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: here}, "+
-			"spec: {controlPlaneEndpoint: {host: %s, port: %s}}}", address.Hostname(), address.Port()))
+			"spec: {controlPlaneEndpoint: {host: %s, port: %s}, controlPlaneRef: {apiGroup: infrastructure.cluster.x-k8s.io, "+
+			"kind: TestControlPlane, name: here}}}", address.Hostname(), address.Port()))
 	k.create(deploymentsPath, []byte(machineDeployment))
 }
 
@@ -162,11 +187,11 @@ func (k *cloudCluster) provideMachines() {
 	if code != http.StatusOK {
 		return
 	}
-	k.get(testMachinesPath, &list)
 	exist := map[string]bool{}
-	for _, n := range k.nodes() {
+	for _, n := range k.nodes() { // before the machines: a node goes after its machine
 		exist[n.Name] = true
 	}
+	k.get(testMachinesPath, &list)
 	for _, m := range list.Items {
 		name := k.prefix + m.Name
 		if exist[name] || m.DeletionTimestamp != nil {

@@ -208,6 +208,21 @@ func TestReportedByTheNode(t *testing.T) {
 	}
 }
 
+// What users know by another name is shown with the name of its object, unless an operator has
+// written something else.
+func TestNameOfTheObject(t *testing.T) {
+	nodes := schedtest.FourNodes()
+	nodes[0].Annotations = map[string]string{wire.AnnotationNodeName: "k1"}
+	nodes[1].Annotations = map[string]string{wire.AnnotationNodeName: "k2", wire.AnnotationExtra: "e"}
+	rows := map[string]string{}
+	for _, r := range Nodes(newSnapshot(snapshot.Input{Nodes: nodes})) {
+		rows[r.Name], _, _ = strings.Cut(r.Extra, "; ")
+	}
+	if rows["k1"] != "Kubernetes node "+nodes[0].Name || rows["k2"] != "e" || strings.Contains(rows[nodes[2].Name], "Kubernetes") {
+		t.Errorf("%v", rows)
+	}
+}
+
 // A node on which no job may start for a while, because its kubelet refused pods, is
 // in no reservation that could be shown.
 func TestMarkReservedSkipsRefusingNodes(t *testing.T) {

@@ -113,12 +113,17 @@ func allocationState(n *status.Node) string {
 	return "ALLOCATED"
 }
 
-// extra returns the text of an operator, or else what Berth says about the node's hardware.
-func extra(o *corev1.Node) string {
+// extra returns the text of an operator, or else the name of the node's object if users know it
+// by another name, and what Berth says about its hardware.
+func extra(o *corev1.Node, name string) string {
 	if text := o.Annotations[wire.AnnotationExtra]; text != "" {
 		return text
 	}
-	parts := []string{nodeinfo.CoresOfJobs(o), nodeinfo.AssumedHardware(o)}
+	object := ""
+	if o.Name != name {
+		object = "Kubernetes node " + o.Name
+	}
+	parts := []string{object, nodeinfo.CoresOfJobs(o), nodeinfo.AssumedHardware(o)}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -140,7 +145,7 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		OS:       strings.TrimSpace(systemName(info.OperatingSystem) + " " + info.KernelVersion),
 		Arch:     machine(info.Architecture),
 		Comment:  o.Annotations[wire.AnnotationComment],
-		Extra:    extra(o),
+		Extra:    extra(o, n.Name),
 		CPUBind:  o.Annotations[wire.AnnotationCPUBind],
 		// As in Slurm without NodeAddr in slurm.conf. Jobs reach each other by this name; at
 		// the address of the Node object, which is the kubelet's, no job listens.

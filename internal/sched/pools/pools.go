@@ -147,7 +147,8 @@ func IsUnregistered(n *corev1.Node) bool {
 // Merge adds the nodes of pools to those that exist. It returns the object of every node, and
 // the state of those that belong to a pool, by the name of their object. The object of a node
 // that does not run has the name that the pool lists, and describes what the node will have.
-// Further objects of a node (see Object) are left out.
+// Further objects of a node (see Object) are left out, and so are Machines of Cluster API that are
+// not yet a node of their pool.
 func Merge(
 	all []*v1alpha1.NodePool, nodes []*corev1.Node, now time.Time,
 ) (merged []*corev1.Node, power map[string]Power) {
@@ -188,6 +189,7 @@ func Merge(
 		case r != nil:
 			merged = append(merged, r)
 		case name != n.Name && (listed || running[name]) && existing[name] != n: // another object is that node
+		case isSpare(all, n):
 		default:
 			merged = append(merged, n)
 		}

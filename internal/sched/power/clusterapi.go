@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -64,38 +65,53 @@ func (a clusterAPI) scale(ctx context.Context, pool *v1alpha1.NodePool) error {
 	if err != nil {
 		return a.explained(err)
 	}
-	byName, unnamed := assignedMachines(machines)
+	return a.explained(a.adjust(ctx, pool, d, newFleet(machines)))
+}
+
+// adjust marks the Machines that have to go, and writes the number of replicas if it differs.
+//
+// Cluster API counts a Machine as a replica until it is gone. One that goes would keep it from
+// making another one, and a node that is drained may go only days later. So there are more
+// replicas while a Machine is missing; as soon as that exists, they are reduced again.
+func (a clusterAPI) adjust(
+	ctx context.Context, pool *v1alpha1.NodePool, d *unstructured.Unstructured, f *fleet,
+) error {
 	needed := map[string]bool{}
+	missing := 0
 	for _, name := range inStates(pool, v1alpha1.PoolPoweringUp) {
 		needed[name] = true
+		if f.byName[name] == nil {
+			missing++
+		}
 	}
 	for _, name := range inStates(pool, v1alpha1.PoolRunning) {
-		needed[name] = byName[name] != nil // else something else brought it
-	}
-	replicas := int64(0)
-	for name, is := range needed {
-		if is {
-			replicas++
-		}
-		if is && byName[name] == nil && len(unnamed) > 0 {
-			unnamed = unnamed[1:] // it gets this name when its progress is asked
+		if f.byName[name] != nil { // else something else brought it, or its Machine goes
+			needed[name] = true
 		}
 	}
-	for name, m := range byName {
+	// Unnamed Machines get the names of missing ones when their progress is asked.
+	surplus := f.unnamed[min(missing, len(f.unnamed)):]
+	leaving := len(f.leaving)
+	for name, m := range f.byName {
 		if !needed[name] {
-			unnamed = append(unnamed, m)
+			surplus = append(slices.Clip(surplus), m)
+			leaving++
 		}
 	}
-	for _, m := range unnamed {
-		if err := a.annotate(ctx, m, annotationDeleteMachine, "true"); err != nil {
-			return a.explained(err)
+	for _, m := range surplus {
+		if err := a.annotate(ctx, m, map[string]string{annotationDeleteMachine: "true"}); err != nil {
+			return err
 		}
+	}
+	replicas := int64(len(needed))
+	if missing > len(f.unnamed) {
+		replicas += int64(leaving)
 	}
 	if old, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); old == replicas {
 		return nil
 	}
 	patch := []byte(`{"spec":{"replicas":` + strconv.FormatInt(replicas, 10) + `}}`)
-	return a.explained(a.cluster.Client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch)))
+	return a.cluster.Client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch))
 }
 
 // take marks the MachineDeployment as that of the pool. One that has Machines already, or that
@@ -127,54 +143,89 @@ func (a clusterAPI) take(ctx context.Context, pool *v1alpha1.NodePool, d *unstru
 	return nil
 }
 
-// assignedMachines returns the Machines that have names of nodes, and those that have none yet.
-// Machines that go are left out.
-func assignedMachines(
-	machines []*unstructured.Unstructured,
-) (byName map[string]*unstructured.Unstructured, unnamed []*unstructured.Unstructured) {
-	byName = map[string]*unstructured.Unstructured{}
+// fleet has the Machines of a MachineDeployment, each in one of its fields.
+type fleet struct {
+	byName  map[string]*unstructured.Unstructured // that are nodes, by the names of these
+	unnamed []*unstructured.Unstructured          // that are no nodes yet, the oldest first
+	leaving []*unstructured.Unstructured          // that are deleted, or were nodes and are to be deleted
+}
+
+// newFleet returns a fleet of the Machines, the oldest of which comes first. A Machine that is to
+// be deleted, and is no node yet, can still become one.
+func newFleet(machines []*unstructured.Unstructured) *fleet {
+	f := &fleet{byName: map[string]*unstructured.Unstructured{}}
 	for _, m := range machines {
-		_, goes := m.GetAnnotations()[annotationDeleteMachine]
+		_, marked := m.GetAnnotations()[annotationDeleteMachine]
 		name := m.GetAnnotations()[wire.AnnotationNodeName]
 		switch {
-		case goes || m.GetDeletionTimestamp() != nil:
-		case name != "" && byName[name] == nil:
-			byName[name] = m
+		case m.GetDeletionTimestamp() != nil, marked && name != "":
+			f.leaving = append(f.leaving, m)
+		case name != "" && f.byName[name] == nil:
+			f.byName[name] = m
 		default:
-			unnamed = append(unnamed, m)
+			f.unnamed = append(f.unnamed, m)
 		}
 	}
-	return byName, unnamed
+	return f
+}
+
+// isDeleted reports whether the Machine of the node is being deleted.
+func (f *fleet) isDeleted(name string) bool {
+	return f.byName[name] == nil && slices.ContainsFunc(f.leaving, func(m *unstructured.Unstructured) bool {
+		return m.GetDeletionTimestamp() != nil && m.GetAnnotations()[wire.AnnotationNodeName] == name
+	})
 }
 
 func (a clusterAPI) Progress(
 	ctx context.Context, pool *v1alpha1.NodePool, nodes []string,
 ) (map[string]Progress, error) {
+	d, err := a.deployment(ctx, pool)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, a.explained(err)
+	}
 	machines, err := a.machines(ctx, pool)
 	if err != nil {
 		return nil, a.explained(err)
 	}
-	byName, unnamed := assignedMachines(machines)
+	f := newFleet(machines)
 	out := map[string]Progress{}
 	for _, name := range nodes {
-		m := byName[name]
-		if m == nil && len(unnamed) > 0 {
-			m, unnamed = unnamed[0], unnamed[1:]
-			if err := a.annotate(ctx, m, wire.AnnotationNodeName, name); err != nil {
-				return nil, a.explained(err)
+		if n, _ := pool.Status.Node(name); n.State == v1alpha1.PoolRunning {
+			if f.isDeleted(name) {
+				out[name] = Progress{Leaves: true}
 			}
-		}
-		if m == nil {
-			d := pool.Spec.ClusterAPI.MachineDeployment
-			out[name] = Progress{Text: "MachineDeployment " + d + " has no Machine for it"}
 			continue
 		}
-		if err := a.nameNodeOf(ctx, pool, m, name); err != nil {
+		if out[name], err = a.bring(ctx, pool, f, name); err != nil {
 			return nil, a.explained(err)
 		}
-		out[name] = machineProgress(m)
 	}
-	return out, nil
+	_, scaled := d.GetAnnotations()[annotationMaxSize]
+	if scaled || d.GetLabels()[wire.LabelNodePool] != pool.Name {
+		return out, nil // requests say why its replicas are not changed
+	}
+	return out, a.explained(a.adjust(ctx, pool, d, f))
+}
+
+// bring gives the name of a node that is requested to a Machine and to its Node object, and returns
+// why the node has not come.
+func (a clusterAPI) bring(
+	ctx context.Context, pool *v1alpha1.NodePool, f *fleet, name string,
+) (Progress, error) {
+	m := f.byName[name]
+	if m == nil && len(f.unnamed) > 0 {
+		m = f.unnamed[0]
+		err := a.annotate(ctx, m, map[string]string{wire.AnnotationNodeName: name, annotationDeleteMachine: ""})
+		if err != nil {
+			return Progress{}, err
+		}
+		f.byName[name], f.unnamed = m, f.unnamed[1:]
+	}
+	if m == nil {
+		d := pool.Spec.ClusterAPI.MachineDeployment
+		return Progress{Text: "MachineDeployment " + d + " has no Machine for it"}, nil
+	}
+	return machineProgress(m), a.nameNodeOf(ctx, pool, m, name)
 }
 
 // machineProgress returns what a Machine says of itself.
@@ -246,12 +297,22 @@ func (a clusterAPI) kind(name string) (schema.GroupVersionKind, error) {
 	return m.GroupVersionKind, nil
 }
 
-// annotate writes an annotation to a Machine, which must not have changed since it was read.
-func (a clusterAPI) annotate(ctx context.Context, m *unstructured.Unstructured, key, value string) error {
+// annotate writes annotations to a Machine, which must not have changed since it was read. An empty
+// value removes an annotation.
+func (a clusterAPI) annotate(ctx context.Context, m *unstructured.Unstructured, values map[string]string) error {
+	all := merged(m.GetAnnotations(), values)
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	if maps.Equal(all, m.GetAnnotations()) {
+		return nil
+	}
 	changed := m.DeepCopy()
-	changed.SetAnnotations(merged(m.GetAnnotations(), map[string]string{key: value}))
+	changed.SetAnnotations(all)
 	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
-	return a.cluster.Client.Patch(ctx, changed, patch)
+	if err := a.cluster.Client.Patch(ctx, changed, patch); err != nil {
+		return err
+	}
+	changed.DeepCopyInto(m)
+	return nil
 }
 
 // explained replaces errors by ones that say what to do.

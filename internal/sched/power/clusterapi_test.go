@@ -93,13 +93,13 @@ func (b *bench) allMachines() []*unstructured.Unstructured {
 	return all
 }
 
-// reconcile does what Cluster API does: it makes as many Machines as there are replicas, and
-// removes those first that are marked.
+// reconcile does what Cluster API does: it makes as many Machines as there are replicas, of which
+// those that are being deleted are some, and removes those first that are marked.
 func (b *bench) reconcile() {
 	b.t.Helper()
 	all := b.allMachines()
 	slices.SortStableFunc(all, func(x, y *unstructured.Unstructured) int {
-		return cmp.Compare(y.GetAnnotations()[annotationDeleteMachine], x.GetAnnotations()[annotationDeleteMachine])
+		return cmp.Compare(deletionOrder(x), deletionOrder(y))
 	})
 	for i := len(all); i > int(b.replicas()); i-- {
 		if err := b.c.Client.Delete(b.t.Context(), all[0]); err != nil {
@@ -108,14 +108,59 @@ func (b *bench) reconcile() {
 		all = all[1:]
 	}
 	for i := len(all); i < int(b.replicas()); i++ {
-		m := &unstructured.Unstructured{Object: map[string]any{}}
-		m.SetGroupVersionKind(machineKind)
-		m.SetNamespace("machines")
-		b.made++
-		m.SetName(fmt.Sprintf("m%d", b.made))
-		m.SetCreationTimestamp(metav1.NewTime(b.clock))
-		m.SetLabels(map[string]string{labelDeployment: "md"})
-		b.create(m)
+		b.makeMachine()
+	}
+}
+
+// deletionOrder is smaller for Machines that Cluster API removes first.
+func deletionOrder(m *unstructured.Unstructured) int {
+	switch {
+	case m.GetDeletionTimestamp() != nil:
+		return 0
+	case m.GetAnnotations()[annotationDeleteMachine] != "":
+		return 1
+	}
+	return 2
+}
+
+func (b *bench) makeMachine() {
+	b.t.Helper()
+	m := &unstructured.Unstructured{Object: map[string]any{}}
+	m.SetGroupVersionKind(machineKind)
+	m.SetNamespace("machines")
+	b.made++
+	m.SetName(fmt.Sprintf("m%d", b.made))
+	m.SetCreationTimestamp(metav1.NewTime(b.clock))
+	m.SetLabels(map[string]string{labelDeployment: "md"})
+	b.create(m)
+}
+
+// machine returns the Machine of that name.
+func (b *bench) machine(name string) *unstructured.Unstructured {
+	b.t.Helper()
+	all := b.allMachines()
+	i := slices.IndexFunc(all, func(m *unstructured.Unstructured) bool { return m.GetName() == name })
+	if i < 0 {
+		b.t.Fatalf("there is no Machine %s", name)
+	}
+	return all[i]
+}
+
+// boot makes the node of a Machine come.
+func (b *bench) boot(machine string) {
+	b.t.Helper()
+	b.come("node-"+machine, nil)
+	m := b.machine(machine)
+	b.update(m, func() { _ = unstructured.SetNestedField(m.Object, "test://node-"+machine, "spec", "providerID") })
+}
+
+// drain deletes a Machine, which stays until its node is drained.
+func (b *bench) drain(machine string) {
+	b.t.Helper()
+	m := b.machine(machine)
+	b.update(m, func() { m.SetFinalizers([]string{"test/drain"}) })
+	if err := b.c.Client.Delete(b.t.Context(), m); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

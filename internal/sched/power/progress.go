@@ -13,20 +13,26 @@ import (
 const progressInterval = 5 * time.Second
 
 // noteProgress writes to the status of the pool why nodes have not come, as far as the provider
-// knows. It returns when it is due again.
+// knows, and which ones that run are to be removed. It returns when it is due again.
 func (x *Controller) noteProgress(ctx context.Context, p *v1alpha1.NodePool) time.Duration {
 	current, ok := x.cluster.NodePools.Get(p.Name)
 	if !ok {
 		return idleInterval
 	}
 	var names []string
+	due := idleInterval
 	for _, n := range current.Status.Nodes {
-		if n.State == v1alpha1.PoolPoweringUp && n.Requested && !n.Refused {
-			names = append(names, n.Name)
+		switch {
+		case n.State == v1alpha1.PoolPoweringUp && n.Requested && !n.Refused:
+			due = progressInterval
+		case n.State == v1alpha1.PoolRunning && p.Spec.ClusterAPI != nil:
+		default:
+			continue
 		}
+		names = append(names, n.Name)
 	}
 	if len(names) == 0 {
-		return idleInterval
+		return due
 	}
 	known, err := x.provider.Progress(ctx, current, names)
 	if err != nil {
@@ -37,7 +43,7 @@ func (x *Controller) noteProgress(ctx context.Context, p *v1alpha1.NodePool) tim
 	}
 	if len(known) > 0 {
 		x.writeProgress(ctx, current, known)
-		return progressInterval
+		return due
 	}
 	return idleInterval
 }
@@ -81,12 +87,18 @@ func applyProgress(p, asked *v1alpha1.NodePool, known map[string]Progress) (chan
 		n := &p.Status.Nodes[i]
 		k, ok := known[n.Name]
 		old, _ := asked.Status.Node(n.Name)
-		if !ok || n.State != v1alpha1.PoolPoweringUp || n.Requested != old.Requested || !n.Since.Equal(&old.Since) {
+		if !ok || n.State != old.State || n.Requested != old.Requested || !n.Since.Equal(&old.Since) {
 			continue
 		}
-		text := shorten(k.Text)
-		changed = changed || n.Progress != text || n.Refused != k.Refused
-		n.Progress, n.Refused = text, k.Refused
+		switch n.State {
+		case v1alpha1.PoolPoweringUp:
+			text := shorten(k.Text)
+			changed = changed || n.Progress != text || n.Refused != k.Refused
+			n.Progress, n.Refused = text, k.Refused
+		case v1alpha1.PoolRunning:
+			changed = changed || k.Leaves && !n.PowerDown
+			n.PowerDown = n.PowerDown || k.Leaves // it gets no other job
+		}
 	}
 	return changed
 }

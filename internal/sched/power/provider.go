@@ -24,14 +24,16 @@ type Provider interface {
 	Failed(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) error
 	// Progress returns what is known of nodes that were requested and have not come, by name.
 	// Nodes of which nothing is known may be missing. If neither the request nor what it creates
-	// says which Node object is which node, Progress writes the names to the objects.
+	// says which Node object is which node, Progress writes the names to the objects. With Cluster
+	// API, which replaces Machines on its own, nodes may also be some that run.
 	Progress(ctx context.Context, pool *v1alpha1.NodePool, nodes []string) (map[string]Progress, error)
 }
 
-// Progress is what is known of a requested node.
+// Progress is what is known of a node.
 type Progress struct {
 	Text    string // why it has not come; "": unknown
 	Refused bool   // it does not come
+	Leaves  bool   // it runs, and what brought it removes it
 }
 
 // providers are the Provider that calls the one that the pool names.
