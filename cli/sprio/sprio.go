@@ -108,12 +108,9 @@ func (o *Options) jobsOf(v *option.Values, rest *[]string) error {
 	if !v.Has("jobs") {
 		return nil
 	}
-	text, given := v.LastValue("jobs")
-	if len(*rest) > 0 {
-		text, given, *rest = (*rest)[0], true, (*rest)[1:]
-		if err := checkIDs(text); err != nil {
-			return err
-		}
+	text, given := v.ValueOrOperand("jobs", rest)
+	if err := checkIDs(text); err != nil {
+		return err
 	}
 	o.jobs = text
 	for id := range strings.SplitSeq(text, ",") {

@@ -78,10 +78,7 @@ func (o *Options) completeJobs(v *option.Values, rest *[]string) (err error) {
 	if !v.Has("jobs") {
 		return nil
 	}
-	text, given := v.LastValue("jobs")
-	if len(*rest) > 0 {
-		text, given, *rest = (*rest)[0], true, (*rest)[1:]
-	}
+	text, given := v.ValueOrOperand("jobs", rest)
 	list := value.SplitJobs(text)
 	o.filter.nothing = o.filter.nothing || given && len(list) == 0
 	o.filter.IDs, err = ids(list)

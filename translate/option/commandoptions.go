@@ -73,6 +73,17 @@ func (v *Values) LastValue(name string) (text string, ok bool) {
 	return text, ok
 }
 
+// ValueOrOperand returns the value of an option whose value is optional: the first operand, which
+// it removes from rest, or else the last value that the option was given. ok is false if there is
+// neither.
+func (v *Values) ValueOrOperand(name string, rest *[]string) (text string, ok bool) {
+	if len(*rest) == 0 {
+		return v.LastValue(name)
+	}
+	text, *rest = (*rest)[0], (*rest)[1:]
+	return text, true
+}
+
 // Last returns which of the named options was given last on the command line, or
 // "" if none was.
 func (v *Values) Last(names ...string) string {
