@@ -33,6 +33,14 @@ func (o *Options) checks(ctx context.Context) option.Checks {
 		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
 		return err
 	}
+	checks["iterate"] = func(text string) error {
+		_, err := interval(text)
+		return err
+	}
+	checks["user"] = func(text string) error { // an unknown one is no error
+		o.users = append(o.users, strings.FieldsFunc(text, func(r rune) bool { return r == ',' })...)
+		return nil
+	}
 	return checks
 }
 
@@ -58,11 +66,9 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 		return err
 	}
 	if v.Has("iterate") {
-		n, err := strconv.Atoi(v.Get("iterate"))
-		if err != nil || n <= 0 {
-			return &slurmerr.Error{After: "\n", Message: "--iterate=" + printable.Escape(v.Get("iterate"))}
+		if o.every, err = interval(v.Get("iterate")); err != nil {
+			return err
 		}
-		o.every = time.Duration(n) * time.Second
 	}
 	if err := o.completeJobs(v, rest); err != nil {
 		return err
@@ -71,6 +77,15 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 		return err
 	}
 	return o.completeLayout(v)
+}
+
+// interval parses the value of --iterate.
+func interval(text string) (time.Duration, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return 0, &slurmerr.Error{After: "\n", Message: "--iterate=" + printable.Escape(text)}
+	}
+	return time.Duration(n) * time.Second, nil
 }
 
 // completeJobs parses -j, whose value may be the next word.

@@ -56,7 +56,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sstat.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sstat.Checked(option.Checks{"jobs": checkJobs}).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return withoutHint(err)
 	}
@@ -88,6 +88,16 @@ func withoutHint(err error) error {
 		return &slurmerr.Error{Code: 1, Before: []string{"sstat: " + e.Message}}
 	}
 	return err
+}
+
+// checkJobs returns an error for a list of -j with something else than jobs and steps.
+func checkJobs(list string) error {
+	for text := range strings.SplitSeq(list, ",") {
+		if _, err := parse(text); err != nil && text != "" {
+			return slurmerr.New(slurmerr.Fatal, err.Error())
+		}
+	}
+	return nil
 }
 
 // complete evaluates the options.

@@ -75,3 +75,17 @@ func firstError(c option.Command, environ []string) string {
 	}
 	return ""
 }
+
+// TestUnreadableExclusions: the controller reads the excluded nodes after the partition, so a
+// command sends a name that no node has.
+func TestUnreadableExclusions(t *testing.T) {
+	for _, list := range []string{"n[1", "n[3-1]", "n[x]"} {
+		p, err := option.Parse(option.Sbatch, []string{"-x", list, "job"}, nil)
+		if err == nil {
+			err = p.Verify()
+		}
+		if err != nil || !slices.Equal(p.Job.Placement.Exclude, []string{"]"}) {
+			t.Errorf("%s: %v %v", list, err, p.Job.Placement.Exclude)
+		}
+	}
+}

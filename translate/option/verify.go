@@ -87,6 +87,9 @@ func (p *Parsed) VerifyStep() error {
 		}
 	}
 	p.warnStep()
+	if slices.Contains(p.Job.Placement.Exclude, noNode) {
+		p.deferred = append(p.deferred, refusal{reason: "Invalid node name specified"})
+	}
 	return p.refused(true)
 }
 

@@ -182,6 +182,8 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 	return nil
 }
 
+func (c checker) FeasibleNodes(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
+
 func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
 
 // FeasibleExclusions knows no node nosuch.
@@ -234,6 +236,18 @@ func TestRefusals(t *testing.T) {
 		"nodes before licenses": {with(func(j *job.Job) {
 			j.Placement.NodeList, j.Licenses = []string{"n9"}, []job.License{{Name: "nosuch", Count: 1}}
 		}), "Invalid node name specified"},
+		"nodes before the partition": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Placement.NodeList = []string{"nope"}, []string{"n9"}
+		}, "Invalid node name specified"},
+		"an array before the partition": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Array = []string{"nope"}, &job.Array{Spec: "0-999999"}
+		}, string(refusal.InvalidArray)},
+		"a priority before the array": {with(func(j *job.Job) {
+			j.Nice, j.Array = -1, &job.Array{Spec: "0-999999"}
+		}), string(refusal.InvalidNice)},
+		"the partition before excluded nodes": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Placement.Exclude = []string{"nope"}, []string{"nosuch"}
+		}, string(refusal.InvalidPartition)},
 		"generic resources before the partition": {func(b *v1alpha1.BatchJob) {
 			b.Spec.Job.Partitions, b.Spec.Job.Shape.GRES = []string{"nope"}, []job.GRES{{Name: "fpga", Count: 1}}
 		}, "Invalid generic resource (gres) specification"},
