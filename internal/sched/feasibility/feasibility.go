@@ -275,7 +275,8 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	return exceededOnEachNode(s, &j.Shape, p)
 }
 
-// hasFeatures reports whether a node of the partition has the features of --constraint.
+// hasFeatures reports whether a node of the partition has the features of --constraint: all of
+// them, or those that some of the nodes must have. Slurm names no other reason if none has.
 func hasFeatures(s *snapshot.Snapshot, constraint string, p *snapshot.Partition) bool {
 	c, err := value.ParseConstraint(constraint)
 	if constraint == "" || err != nil {
@@ -283,7 +284,11 @@ func hasFeatures(s *snapshot.Snapshot, constraint string, p *snapshot.Partition)
 	}
 	return slices.ContainsFunc(p.Nodes.Members(), func(i int) bool {
 		features := s.NodeFeatures(i)
-		return slices.ContainsFunc(c.Names, func(f string) bool { return slices.Contains(features, f) })
+		has := func(f string) bool { return slices.Contains(features, f) }
+		return slices.ContainsFunc(c.Alternatives, func(a value.Alternative) bool {
+			return a.Every.Met(has) && (len(a.Some) == 0 ||
+				slices.ContainsFunc(a.Some, func(some value.CountedFeatures) bool { return some.Is.Met(has) }))
+		})
 	})
 }
 
