@@ -117,20 +117,18 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		}
 		o.jobs = append(o.jobs, t)
 	}
-	names := v.Joined("format") // several lists add up
-	const pids = "JobID,Nodelist,Pids"
-	switch chosen := v.Has("format"); {
-	case !o.pids && !chosen:
-		names = defaults
-	case !chosen:
-		names = pids
-	case o.pids && v.Precedes("pidformat", "format"):
-		names = pids + "," + names
-	case o.pids:
-		names += "," + pids
+	var lists []string // they add up
+	v.Occurrences(func(name, text string) {
+		if name == "pidformat" {
+			text = "JobID,Nodelist,Pids"
+		}
+		lists = append(lists, text)
+	}, "format", "pidformat")
+	if lists == nil {
+		lists = []string{defaults}
 	}
 	var bad string
-	names = format.FieldsBeforeGap(names)
+	names := format.FieldsBeforeGap(strings.Join(lists, ","))
 	if o.at, o.fields, bad = format.ParseSharedFields(table, names, false); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}

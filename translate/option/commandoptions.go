@@ -95,6 +95,24 @@ func (v *Values) Last(names ...string) string {
 	return ""
 }
 
+// Occurrences calls each with every one of the named options on the command line, in order, and
+// with its value.
+func (v *Values) Occurrences(each func(name, text string), names ...string) {
+	given := map[string]int{}
+	for _, name := range v.order {
+		given[name]++
+	}
+	seen := map[string]int{}
+	for _, name := range v.order {
+		all := v.values[name]
+		text := all[len(all)-given[name]+seen[name]] // variables come first
+		seen[name]++
+		if slices.Contains(names, name) {
+			each(name, text)
+		}
+	}
+}
+
 // FormatAndLong returns the error for a command line with both --format and --long.
 func FormatAndLong() error {
 	return slurmerr.New(slurmerr.Fatal,
