@@ -97,7 +97,7 @@ func setNodeList(p *Parsed, v string, _ bool) error {
 	if p.Preliminary || strings.Contains(v, "/") { // the path of a file
 		return nil
 	}
-	if v == "" && p.Command != Sbatch && p.from == FromCommandLine {
+	if strings.Trim(v, ", ") == "" && p.Command != Sbatch && p.from == FromCommandLine {
 		return p.refuseJob("Node count specification invalid")
 	}
 	names, err := hostlist.ExpandLenient(v)
