@@ -56,7 +56,8 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sstat.Checked(option.Checks{"jobs": checkJobs}).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	set := option.Sstat.Checked(option.Checks{"jobs": checkJobs})
+	v, rest, err := set.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return withoutHint(err)
 	}

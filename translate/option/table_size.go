@@ -154,7 +154,10 @@ func gpuOptions() []*Option {
 
 // invalidGRES is an error of the commands, not of the controller, and so has no
 // prefix.
-const invalidGRES = "Invalid generic resource (gres) specification"
+const (
+	invalidGRES = "Invalid generic resource (gres) specification"
+	mixedGRES   = "Invalid GRES specification (with and without type identification)"
+)
 
 // gresHelp lists the GresTypes of scontrol show config.
 const gresHelp = "Valid gres options are:\ngpu[[:type]:count]\n"

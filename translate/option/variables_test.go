@@ -89,3 +89,37 @@ func TestUnreadableExclusions(t *testing.T) {
 		}
 	}
 }
+
+// TestSpecializationOfVariables: a variable about specialized cores or threads gives way to the
+// command line, and a script to a variable (22.05.8).
+func TestSpecializationOfVariables(t *testing.T) {
+	const cores, threads = "error: Ignoring -S since", "error: Ignoring --thread-spec since"
+	for _, c := range []struct {
+		env, args, script, warning, err string
+	}{
+		{"SBATCH_CORE_SPEC=1", "--thread-spec=1", "", threads, ""},
+		{"SBATCH_THREAD_SPEC=1", "-S1", "", cores, ""},
+		{"SBATCH_THREAD_SPEC=1", "", "-S1", threads, ""},
+		{"SBATCH_CORE_SPEC=1", "", "--thread-spec=1", cores, ""},
+		{"", "--thread-spec=1", "-S1", "", "-S/--core-spec and"},
+		{"SBATCH_THREAD_SPEC=1 SBATCH_CORE_SPEC=1", "", "", "", "Both --core-spec and --thread-spec set"},
+	} {
+		p := option.New(option.Sbatch)
+		_, err := p.Directives(strings.Fields(c.script))
+		if err == nil {
+			err = p.Environment(strings.Fields(c.env))
+		}
+		if err == nil {
+			err = p.CommandLine(append(strings.Fields(c.args), "job"))
+		}
+		if err == nil {
+			err = p.Verify()
+		}
+		switch {
+		case err == nil && len(p.Warnings) == 1 && strings.HasPrefix(p.Warnings[0], c.warning) && c.err == "":
+		case err != nil && c.err != "" && strings.HasPrefix(err.Error(), c.err):
+		default:
+			t.Errorf("%+v: %v %q", c, err, p.Warnings)
+		}
+	}
+}

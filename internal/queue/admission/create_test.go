@@ -172,46 +172,6 @@ func newLimitedHarness(t *testing.T) *harness {
 	return h
 }
 
-// checker refuses jobs on node n9.
-type checker struct{}
-
-func (checker) Feasible(b *v1alpha1.BatchJob) error {
-	if slices.Contains(b.Spec.Job.Placement.NodeList, "n9") {
-		return errors.New("Invalid node name specified")
-	}
-	return nil
-}
-
-func (c checker) FeasibleNodes(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
-
-func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
-
-// FeasibleExclusions knows no node nosuch.
-func (checker) FeasibleExclusions(b *v1alpha1.BatchJob) error {
-	if slices.Contains(b.Spec.Job.Placement.Exclude, "nosuch") {
-		return errors.New("Invalid node name specified")
-	}
-	return nil
-}
-
-// FeasibleNames knows no feature.
-func (checker) FeasibleNames(b *v1alpha1.BatchJob) error {
-	if b.Spec.Job.Placement.Constraint != "" {
-		return errors.New("Invalid feature specification")
-	}
-	return nil
-}
-
-// FeasibleGRES knows only gpu.
-func (checker) FeasibleGRES(b *v1alpha1.BatchJob) error {
-	for _, g := range b.Spec.Job.Shape.GRES {
-		if g.Name != "gpu" {
-			return errors.New("Invalid generic resource (gres) specification")
-		}
-	}
-	return nil
-}
-
 func TestRefusals(t *testing.T) {
 	h := newLimitedHarness(t)
 	on := func(parts ...string) func(*v1alpha1.BatchJob) {

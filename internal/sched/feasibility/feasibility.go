@@ -119,7 +119,9 @@ func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *
 // CheckNodes checks that the nodes that the job requires exist.
 func CheckNodes(s *snapshot.Snapshot, j *job.Job) error { return checkNodes(s, j.Placement.NodeList) }
 
-func checkRequired(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error { return CheckNodes(s, j) }
+func checkRequired(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
+	return CheckNodes(s, j)
+}
 
 // checkExcluded checks that the nodes that the job excludes exist.
 func checkExcluded(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
