@@ -122,13 +122,13 @@ func (o *Options) checkWholeHet(text string) error {
 
 // checkNodes reports every list of nodes but the first, which counts.
 func (o *Options) checkNodes() func(string) error {
-	first := ""
+	var first *string
 	return func(text string) error {
-		if first != "" {
-			fmt.Fprintf(o.p.Err, "sacct: error: Already asked for nodes '%s'\n", printable.Escape(first))
+		if first != nil {
+			fmt.Fprintf(o.p.Err, "sacct: error: Already asked for nodes '%s'\n", printable.Escape(*first))
 			return nil
 		}
-		first = text
+		first = &text
 		return nil
 	}
 }

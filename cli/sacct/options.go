@@ -130,9 +130,10 @@ func (o *Options) chooseFields(text string) error {
 func (o *Options) lists(v *option.Values) error {
 	q := &o.query
 	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.List("qos"))
-	for _, name := range []string{"accounts", "partition", "qos", "name", "nodelist"} {
+	for _, name := range []string{"accounts", "partition", "qos", "name"} {
 		o.nothing = o.nothing || v.Has(name) && len(v.All(name)) == 0
 	}
+	o.nothing = o.nothing || v.Has("nodelist") && strings.Trim(v.First("nodelist"), ",") == "" // the first one counts
 	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
 	if v.HasEmpty("wckeys") {
 		q.WCKeys = nil // as in Slurm, any

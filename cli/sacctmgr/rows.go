@@ -343,7 +343,7 @@ func qosRow(q *status.AcctQOS) row {
 	limits := q.Limits
 	return row{
 		values: map[string]string{
-			"Name": q.Name, "Descr": q.Description, "Priority": fmt.Sprint(q.Priority),
+			"Name": q.Name, "Share": "0", "Descr": q.Description, "Priority": fmt.Sprint(q.Priority),
 			"GraceTime": clockText(q.GraceTime),
 			"Preempt":   strings.Join(q.Preempt, ","), "PreemptExemptTime": exempt,
 			"PreemptMode": cmp.Or(strings.ToLower(q.PreemptMode), "cluster"), "Flags": strings.Join(q.Flags, ","),

@@ -433,6 +433,7 @@ func TestLists(t *testing.T) {
 		"list user format=user,account withassoc":     "anna|physics\nroot|root\n",
 		"show assoc tree format=account,user,maxjobs": "root||\n root|root|\n science||7\n  physics||7\n   physics|anna|7\n",
 		"show assoc where user=anna format=qos,user":  "high|anna\n",
+		"show qos format=name,share":                  "high|0\n",
 		"show qos format=name,usagef":                 "high|1.000000\n",
 		"show cluster ref format=cluster":             "ref\n",
 		"show cluster x":                              "",

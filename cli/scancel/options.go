@@ -131,6 +131,9 @@ func (o *Options) checkEmpty(v *option.Values) error {
 	for _, name := range []string{"name", "partition", "account", "qos", "nodelist", "wckey", "reservation"} {
 		o.nothing = o.nothing || v.Has(name) && v.Get(name) == ""
 	}
+	for _, name := range []string{"partition", "account", "qos", "reservation"} { // a list is no name
+		o.nothing = o.nothing || strings.Contains(v.Get(name), ",")
+	}
 	return nil
 }
 

@@ -25,6 +25,9 @@ func (o *Options) refuseSibling(ctx context.Context, queue Queue) error {
 	list := &status.JobList{}
 	if f := o.filter(); !o.nothing {
 		f.IDs = o.op.Jobs
+		if !o.filtered() {
+			f.States = jobs.AllStates
+		}
 		if list, err = queue.Jobs(ctx, f); err != nil {
 			return err
 		}

@@ -25,7 +25,20 @@ func (o *Options) checks(ctx context.Context) option.Checks {
 		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
 		return err
 	}
+	checks["iterate"] = func(text string) error {
+		_, err := interval(text)
+		return err
+	}
 	return checks
+}
+
+// interval parses the value of --iterate.
+func interval(text string) (time.Duration, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return 0, slurmerr.Newf(slurmerr.Refused, "Error: invalid entry for --iterate=%s", text)
+	}
+	return time.Duration(n) * time.Second, nil
 }
 
 // complete sets o from the parsed options.
@@ -59,11 +72,9 @@ func (o *Options) complete(v *option.Values) (err error) {
 		}
 	}
 	if v.Has("iterate") {
-		n, err := strconv.Atoi(v.Get("iterate"))
-		if err != nil || n <= 0 {
-			return slurmerr.Newf(slurmerr.Refused, "Error: invalid entry for --iterate=%s", v.Get("iterate"))
+		if o.every, err = interval(v.Get("iterate")); err != nil {
+			return err
 		}
-		o.every = time.Duration(n) * time.Second
 	}
 	o.keep = chosen(v)
 	if v.Has("nodes") && len(v.List("nodes")) == 0 {

@@ -133,7 +133,7 @@ func (o *Options) show(parts []status.Partition, nodes []status.Node) error {
 	if o.skipEmpty {
 		rows = slices.DeleteFunc(rows, func(g format.NodeGroup) bool { return len(g.Nodes) == 0 })
 	}
-	format.SortNodeGroups(rows, o.order)
+	format.SortNodeGroups(rows, o.order, o.single)
 	layout := slices.Clone(o.layout)
 	format.Widen(layout, rows)
 	var out []byte

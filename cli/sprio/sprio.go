@@ -56,7 +56,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 func (o *Options) Run(ctx context.Context, args []string) error {
 	v, rest, err := option.Sprio.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
-		return err
+		return o.afterUsers(ctx, err)
 	}
 	if err := o.jobsOf(v, &rest); err != nil {
 		return err
@@ -108,12 +108,9 @@ func (o *Options) jobsOf(v *option.Values, rest *[]string) error {
 	if !v.Has("jobs") {
 		return nil
 	}
-	text, given := v.LastValue("jobs")
-	if len(*rest) > 0 {
-		text, given, *rest = (*rest)[0], true, (*rest)[1:]
-		if err := checkIDs(text); err != nil {
-			return err
-		}
+	text, given := v.ValueOrOperand("jobs", rest)
+	if err := checkIDs(text); err != nil {
+		return err
 	}
 	o.jobs = text
 	for id := range strings.SplitSeq(text, ",") {
@@ -130,6 +127,10 @@ func (o *Options) jobsOf(v *option.Values, rest *[]string) error {
 func (o *Options) checks(ctx context.Context) option.Checks {
 	checks := jobs.ClusterChecks(ctx, "cluster", o.connect)
 	checks["jobs"] = checkIDs
+	checks["user"] = func(text string) error { // an unknown one is no error
+		o.users = append(o.users, strings.FieldsFunc(text, func(r rune) bool { return r == ',' })...)
+		return nil
+	}
 	return checks
 }
 
@@ -213,6 +214,18 @@ func (o *Options) known(ctx context.Context, c Cluster) error {
 		fmt.Fprintf(o.p.Err, "sprio: error: Invalid user: %s\n\n", printable.Escape(u))
 	}
 	return nil
+}
+
+// afterUsers returns an error about the command line. As in Slurm, the errors about unknown users
+// of options before it are printed first.
+func (o *Options) afterUsers(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if c, unreachable := o.connect(); unreachable == nil {
+		_ = o.known(ctx, c) // the error about the command line is what matters
+	}
+	return err
 }
 
 func (o *Options) show(list *status.PriorityList, s *format.Settings) error {

@@ -33,6 +33,14 @@ func (o *Options) checks(ctx context.Context) option.Checks {
 		_, err := states(strings.FieldsFunc(text, func(r rune) bool { return r == ',' }))
 		return err
 	}
+	checks["iterate"] = func(text string) error {
+		_, err := interval(text)
+		return err
+	}
+	checks["user"] = func(text string) error { // an unknown one is no error
+		o.users = append(o.users, strings.FieldsFunc(text, func(r rune) bool { return r == ',' })...)
+		return nil
+	}
 	return checks
 }
 
@@ -58,11 +66,9 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 		return err
 	}
 	if v.Has("iterate") {
-		n, err := strconv.Atoi(v.Get("iterate"))
-		if err != nil || n <= 0 {
-			return &slurmerr.Error{After: "\n", Message: "--iterate=" + printable.Escape(v.Get("iterate"))}
+		if o.every, err = interval(v.Get("iterate")); err != nil {
+			return err
 		}
-		o.every = time.Duration(n) * time.Second
 	}
 	if err := o.completeJobs(v, rest); err != nil {
 		return err
@@ -73,15 +79,21 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	return o.completeLayout(v)
 }
 
+// interval parses the value of --iterate.
+func interval(text string) (time.Duration, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		return 0, &slurmerr.Error{After: "\n", Message: "--iterate=" + printable.Escape(text)}
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
 // completeJobs parses -j, whose value may be the next word.
 func (o *Options) completeJobs(v *option.Values, rest *[]string) (err error) {
 	if !v.Has("jobs") {
 		return nil
 	}
-	text, given := v.LastValue("jobs")
-	if len(*rest) > 0 {
-		text, given, *rest = (*rest)[0], true, (*rest)[1:]
-	}
+	text, given := v.ValueOrOperand("jobs", rest)
 	list := value.SplitJobs(text)
 	o.filter.nothing = o.filter.nothing || given && len(list) == 0
 	o.filter.IDs, err = ids(list)

@@ -80,13 +80,13 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	v, rest, err := set.Checked(o.checks(ctx)).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
-		return err
+		return o.afterUsers(ctx, err)
 	}
 	if o.view && o.terminal() {
 		return o.open(ctx, v, rest, args)
 	}
 	if err := o.complete(v, &rest); err != nil {
-		return err
+		return o.afterUsers(ctx, err)
 	}
 	if len(rest) > 0 {
 		slurmerr.Print(o.p.Err, "squeue", &slurmerr.Error{Message: "Unrecognized option: " + rest[0]})
@@ -225,6 +225,18 @@ func (o *Options) checkUsers(ctx context.Context, queue Lister) error {
 	}
 	o.warnUnknown(got.UnknownUsers)
 	return nil
+}
+
+// afterUsers returns an error about the command line. As in Slurm, the errors about unknown users
+// of options before it are printed first.
+func (o *Options) afterUsers(ctx context.Context, err error) error {
+	if err == nil || len(o.users) == 0 {
+		return err
+	}
+	if queue, unreachable := o.connect(); unreachable == nil {
+		_ = o.checkUsers(ctx, queue) // the error about the command line is what matters
+	}
+	return err
 }
 
 // request returns the filter for the server.

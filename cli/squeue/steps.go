@@ -32,11 +32,9 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	}
 	o.filter.nothing = slices.ContainsFunc([]string{"partition", "user", "nodelist"}, // the others are for jobs
 		func(name string) bool { return v.Has(name) && len(v.List(name)) == 0 })
-	text, _ := v.LastValue("steps")
-	if len(*rest) > 0 {
-		text, *rest = (*rest)[0], (*rest)[1:]
-		o.filter.nothing = o.filter.nothing || strings.Trim(text, ",") == ""
-	}
+	operand := len(*rest) > 0
+	text, _ := v.ValueOrOperand("steps", rest)
+	o.filter.nothing = o.filter.nothing || operand && strings.Trim(text, ",") == ""
 	var err error
 	o.stepIDs, err = stepIDs(text)
 	return err

@@ -24,8 +24,8 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 	if plain[0].Client.OnlyPrints() {
 		return plain, nil
 	}
-	for _, p := range plain {
-		if _, err := parseHetGroup(p); err != nil {
+	if len(segments) > 1 {
+		if _, err := groups(plain, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -77,14 +77,21 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 	return parts, nil
 }
 
-// read parses the parts of the command line, each based on the one before it.
+// read parses the parts of the command line, each based on the one before it. As in Slurm, it
+// checks --het-group of each part before all of its other options, even those that do not exist.
 func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
+	if _, err := parseHetGroup(option.HetGroup(segments[0])); err != nil {
+		return nil, err
+	}
 	first, err := option.ParseAs(o.p.UID, option.Srun, segments[0], environ)
 	all := []*option.Parsed{first}
 	if err != nil || first.Client.OnlyPrints() {
 		return all, err
 	}
 	for _, args := range segments[1:] {
+		if _, err := parseHetGroup(option.HetGroup(args)); err != nil {
+			return nil, err
+		}
 		next, err := all[len(all)-1].ParseNextComponent(args, environ)
 		if err != nil {
 			return nil, err
@@ -123,7 +130,7 @@ func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 	named := 0
 	for i, p := range parts {
 		list := []int{i}
-		if named, err := parseHetGroup(p); err != nil {
+		if named, err := parseHetGroup(p.Step.HetGroup, p.Has("het-group")); err != nil {
 			return nil, err
 		} else if named != nil {
 			list = named
@@ -159,13 +166,17 @@ func refuseOnlyGroup(group int) error {
 	return slurmerr.New(slurmerr.Refused, "No directives to start application on any available hetjob components")
 }
 
-// parseHetGroup returns the numbers of --het-group, or nil if it was not given.
-func parseHetGroup(p *option.Parsed) (all []int, err error) {
-	if !p.Has("het-group") {
+// parseHetGroup returns the numbers of --het-group, which may be in brackets, or nil if it was
+// not given.
+func parseHetGroup(text string, given bool) (all []int, err error) {
+	if !given {
 		return nil, nil
 	}
-	text := p.Step.HetGroup
-	for item := range strings.SplitSeq(text, ",") {
+	list := text
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		list = inner[:len(inner)-1]
+	}
+	for item := range strings.SplitSeq(list, ",") {
 		first, last, ok := parseRange(item)
 		switch {
 		case !ok:
@@ -182,10 +193,11 @@ func parseHetGroup(p *option.Parsed) (all []int, err error) {
 	return slices.Compact(all), nil
 }
 
-// parseRange parses 3 or 0-3.
+// parseRange parses 3 or 0-3. As in Slurm, 3- is 3, and blanks or a sign may precede the first
+// number.
 func parseRange(text string) (first, last int, ok bool) {
-	from, to, isRange := strings.Cut(text, "-")
-	if !isRange {
+	from, to, isRange := strings.Cut(strings.TrimPrefix(strings.TrimLeft(text, " \t"), "+"), "-")
+	if !isRange || to == "" {
 		to = from
 	}
 	a, err := strconv.ParseUint(from, 10, 31)

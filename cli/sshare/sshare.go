@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
@@ -72,7 +73,8 @@ const (
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sshare.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	checks := jobs.ClusterChecks(ctx, "clusters", o.connect)
+	v, _, err := option.Sshare.Checked(checks).ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

@@ -56,7 +56,8 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sstat.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	set := option.Sstat.Checked(option.Checks{"jobs": checkJobs})
+	v, rest, err := set.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return withoutHint(err)
 	}
@@ -90,6 +91,16 @@ func withoutHint(err error) error {
 	return err
 }
 
+// checkJobs returns an error for a list of -j with something else than jobs and steps.
+func checkJobs(list string) error {
+	for text := range strings.SplitSeq(list, ",") {
+		if _, err := parse(text); err != nil && text != "" {
+			return slurmerr.New(slurmerr.Fatal, err.Error())
+		}
+	}
+	return nil
+}
+
 // complete evaluates the options.
 func (o *Options) complete(v *option.Values, rest []string) error {
 	o.all, o.pids = v.Has("allsteps"), v.Has("pidformat")
@@ -107,20 +118,18 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		}
 		o.jobs = append(o.jobs, t)
 	}
-	names := v.Joined("format") // several lists add up
-	const pids = "JobID,Nodelist,Pids"
-	switch chosen := v.Has("format"); {
-	case !o.pids && !chosen:
-		names = defaults
-	case !chosen:
-		names = pids
-	case o.pids && v.Precedes("pidformat", "format"):
-		names = pids + "," + names
-	case o.pids:
-		names += "," + pids
+	var lists []string // they add up
+	v.Occurrences(func(name, text string) {
+		if name == "pidformat" {
+			text = "JobID,Nodelist,Pids"
+		}
+		lists = append(lists, text)
+	}, "format", "pidformat")
+	if lists == nil {
+		lists = []string{defaults}
 	}
 	var bad string
-	names = format.FieldsBeforeGap(names)
+	names := format.FieldsBeforeGap(strings.Join(lists, ","))
 	if o.at, o.fields, bad = format.ParseSharedFields(table, names, false); bad != "" {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
 	}

@@ -91,6 +91,9 @@ const ofSize = "`scontrol update` of a size"
 var wrongValue = regexp.MustCompile(
 	`Nice value out of range|Invalid (time specification|\w+ value|numeric value|TimeLimit increment)|is not an absolute path`)
 
+// refusedName matches what Berth says about an account, a QOS or a reservation that Slurm ignores.
+var refusedName = regexp.MustCompile(`Invalid (account|qos)|Requested reservation is invalid`)
+
 // noNode matches what Berth says about a job that fits no node.
 var noNode = regexp.MustCompile(`Requested (node|partition) configuration`)
 
@@ -109,6 +112,8 @@ func updateRow(e *example) string {
 		return ofSize
 	case berth && says(wrongValue):
 		return "Wrong values"
+	case berth && !slurm && says(refusedName) && strings.HasPrefix(e.difference.where, "show"):
+		return ofSize
 	case berth && !slurm && says(noNode):
 		return ofSize
 	}

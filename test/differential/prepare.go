@@ -152,7 +152,11 @@ func (p *pair) submit(ctx context.Context, s *side, u *user.User, q *queued) err
 		return fmt.Errorf("%s: sbatch %s: %s", s.name, q.args, o.err)
 	}
 	s.jobs[q.name] = strings.TrimSpace(o.out)
-	return s.await(ctx, u, q.name, q.awaited)
+	if err := s.await(ctx, u, q.name, q.awaited); err != nil || q.awaited != "RUNNING" {
+		return err
+	}
+	time.Sleep(time.Second) // no two jobs start in the same second: lists are sorted by that
+	return nil
 }
 
 // await waits until the named job has reached a state.

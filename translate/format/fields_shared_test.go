@@ -60,7 +60,7 @@ func TestZeroWidth(t *testing.T) {
 func TestEmptyPartitions(t *testing.T) {
 	parts := []status.Partition{{Name: "debug"}, {Name: "batch"}}
 	rows := []NodeGroup{{Partition: &parts[0]}, {Partition: &parts[1]}}
-	SortNodeGroups(rows, "N")
+	SortNodeGroups(rows, "N", false)
 	layout, _ := ParseLetters(NodeColumns(), "%R %u %U %v %e %O")
 	var lines []string
 	for i := range rows {

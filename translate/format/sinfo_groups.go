@@ -198,8 +198,9 @@ func (g *NodeGroup) cpus() (alloc, idle, other, total int64) {
 
 // SortNodeGroups sorts lines by an order of sinfo -S. "#P" is the original order of
 // partitions. Without an order, and where it leaves lines equal, they are in the order of
-// their first nodes, as in Slurm, where a thread for each partition adds them.
-func SortNodeGroups(rows []NodeGroup, order string) {
+// their first nodes, as in Slurm, where a thread for each partition adds them, or as they were if
+// each has a single node.
+func SortNodeGroups(rows []NodeGroup, order string, single bool) {
 	type key struct {
 		letter     byte
 		descending bool
@@ -226,7 +227,9 @@ func SortNodeGroups(rows []NodeGroup, order string) {
 			place[rows[i].Partition] = i
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b NodeGroup) int { return compareFirstNodes(&a, &b) })
+	if !single {
+		slices.SortStableFunc(rows, func(a, b NodeGroup) int { return compareFirstNodes(&a, &b) })
+	}
 	slices.SortStableFunc(rows, func(a, b NodeGroup) int {
 		for _, k := range keys {
 			c := 0

@@ -123,7 +123,7 @@ func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 		if single {
 			order = "N"
 		}
-		SortNodeGroups(rows, order)
+		SortNodeGroups(rows, order, false)
 		have := []string{strings.TrimSuffix(string(layout.AppendHeader(nil)), "\n")}
 		for i := range rows {
 			line := layout.AppendRow(nil, &rows[i], &Settings{Now: c.Before, Cluster: "ref"})
@@ -166,13 +166,29 @@ func TestOrderOfLines(t *testing.T) {
 		"#P,N": "debug MIXED,debug IDLE,batch MIXED,batch IDLE",
 	} {
 		rows := GroupNodes(layout, parts, nodes, false, false)
-		SortNodeGroups(rows, order)
+		SortNodeGroups(rows, order, false)
 		var got []string
 		for _, r := range rows {
 			got = append(got, r.Partition.Name+" "+r.Nodes[0].State)
 		}
 		if s := strings.Join(got, ","); s != want {
 			t.Errorf("-S %s: %s, want %s", order, s, want)
+		}
+	}
+	// With a line for each node, they stay in the order of partitions where the order leaves them equal.
+	for order, want := range map[string]string{
+		"%": "n1 debug,n2 debug,n10 debug,n2 batch,n10 batch",
+		"N": "n1 debug,n2 debug,n2 batch,n10 debug,n10 batch",
+		"t": "n10 debug,n10 batch,n1 debug,n2 debug,n2 batch",
+	} {
+		rows := GroupNodes(layout, parts, nodes, true, true)
+		SortNodeGroups(rows, order, true)
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.Nodes[0].Name+" "+r.Partition.Name)
+		}
+		if s := strings.Join(got, ","); s != want {
+			t.Errorf("-N -S %s: %s, want %s", order, s, want)
 		}
 	}
 	for format, want := range map[string]int{"%P %a": 2, "%R": 2, "%a": 0, "%l %g": 0} {

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,38 @@ func TestWaitsOfTheFuture(t *testing.T) {
 	for name, want := range map[string]string{"Reserved": "INVALID", "ResvCPU": "INVALID", "ResvCPURAW": "4294967096"} {
 		if got := AcctValue(name, r, s); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Steps of a real Slurm 22.05.8: the order of their records, where -S leaves them equal, has the
+// batch step first; "i" has it last, and j is no key.
+func TestOrdersOfStepsOfASlurm(t *testing.T) {
+	steps := []status.Step{
+		{JobID: 1, ID: "1.batch", Number: -5, Name: "batch", Start: 10, NodeList: "n1"},
+		{JobID: 2, ID: "2.batch", Number: -5, Name: "batch", Start: 12, NodeList: "n2"},
+		{JobID: 2, ID: "2.0", Number: 0, Name: "sleep", Start: 12, NodeList: "n2"},
+		{JobID: 3, ID: "3.batch", Number: -5, Name: "batch", Start: 14, NodeList: "n3"},
+	}
+	for order, want := range map[string]string{
+		StepOrder: "1.batch 2.0 2.batch 3.batch",
+		"i":       "1.batch 2.0 2.batch 3.batch",
+		"-i":      "3.batch 2.batch 2.0 1.batch",
+		"1":       "1.batch 2.batch 2.0 3.batch",
+		"j":       "1.batch 2.batch 2.0 3.batch",
+		"-j":      "1.batch 2.batch 2.0 3.batch",
+		"N":       "1.batch 2.batch 2.0 3.batch",
+		"-S":      "3.batch 2.batch 2.0 1.batch",
+		"M":       "3.batch 2.batch 2.0 1.batch",
+	} {
+		rows := slices.Clone(steps)
+		SortSteps(rows, order, &Settings{Now: 20})
+		var got []string
+		for _, r := range rows {
+			got = append(got, r.ID)
+		}
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("-S %s: %s, want %s", order, s, want)
 		}
 	}
 }

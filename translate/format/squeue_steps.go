@@ -129,15 +129,23 @@ func compareStep(a, b *status.Step) int {
 // SortStepRecords sorts the steps as scontrol show step lists them: those of a job by
 // number, behind its batch, extern and interactive steps.
 func SortStepRecords(rows []status.Step) {
-	slices.SortFunc(rows, func(a, b status.Step) int {
-		if a.JobID == b.JobID && (a.Number < 0) != (b.Number < 0) {
-			return cmp.Compare(a.Number, b.Number)
-		}
-		return compareStep(&a, &b)
-	})
+	slices.SortFunc(rows, func(a, b status.Step) int { return compareRecords(&a, &b) })
 }
 
-// SortSteps sorts the steps by an order of squeue -S.
+// compareRecords compares steps by job and number. Batch, extern and interactive steps come
+// first.
+func compareRecords(a, b *status.Step) int {
+	if a.JobID == b.JobID && (a.Number < 0) != (b.Number < 0) {
+		return cmp.Compare(a.Number, b.Number)
+	}
+	return compareStep(a, b)
+}
+
+// notSteps are the letters of columns that do not order steps in Slurm.
+const notSteps = "j"
+
+// SortSteps sorts the steps by an order of squeue -S. Steps that are equal stay in the order of
+// their records.
 func SortSteps(rows []status.Step, order string, s *Settings) {
 	type key struct {
 		column     *stepColumn
@@ -150,7 +158,8 @@ func SortSteps(rows []status.Step, order string, s *Settings) {
 			descending = true
 			continue
 		}
-		if c := findColumn(StepColumns(), func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
+		c := findColumn(StepColumns(), func(c *stepColumn) bool { return c.Letter == order[i] })
+		if c != nil && !strings.Contains(notSteps, string(order[i])) {
 			keys = append(keys, key{c, descending})
 		}
 		descending = false
@@ -173,6 +182,6 @@ func SortSteps(rows []status.Step, order string, s *Settings) {
 				return c
 			}
 		}
-		return compareStep(&a, &b)
+		return compareRecords(&a, &b)
 	})
 }

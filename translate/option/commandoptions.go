@@ -73,6 +73,17 @@ func (v *Values) LastValue(name string) (text string, ok bool) {
 	return text, ok
 }
 
+// ValueOrOperand returns the value of an option whose value is optional: the first operand, which
+// it removes from rest, or else the last value that the option was given. ok is false if there is
+// neither.
+func (v *Values) ValueOrOperand(name string, rest *[]string) (text string, ok bool) {
+	if len(*rest) == 0 {
+		return v.LastValue(name)
+	}
+	text, *rest = (*rest)[0], (*rest)[1:]
+	return text, true
+}
+
 // Last returns which of the named options was given last on the command line, or
 // "" if none was.
 func (v *Values) Last(names ...string) string {
@@ -82,6 +93,24 @@ func (v *Values) Last(names ...string) string {
 		}
 	}
 	return ""
+}
+
+// Occurrences calls each with every one of the named options on the command line, in order, and
+// with its value.
+func (v *Values) Occurrences(each func(name, text string), names ...string) {
+	given := map[string]int{}
+	for _, name := range v.order {
+		given[name]++
+	}
+	seen := map[string]int{}
+	for _, name := range v.order {
+		all := v.values[name]
+		text := all[len(all)-given[name]+seen[name]] // variables come first
+		seen[name]++
+		if slices.Contains(names, name) {
+			each(name, text)
+		}
+	}
 }
 
 // FormatAndLong returns the error for a command line with both --format and --long.

@@ -38,15 +38,9 @@ func (g *grammar) parse(args []string) (occurrences []occurrence, operands []str
 		switch {
 		case word == "--":
 			return occurrences, append(operands, args[1:]...), nil
-		case strings.HasPrefix(word, "--"):
-			var o occurrence
-			if o, args, err = g.parseLong(args); err != nil {
-				return occurrences, nil, err
-			}
-			occurrences = append(occurrences, o)
 		case len(word) > 1 && word[0] == '-':
 			var more []occurrence
-			more, args, err = g.parseShort(args)
+			more, args, err = g.parseOption(args)
 			if occurrences = append(occurrences, more...); err != nil {
 				return occurrences, nil, err
 			}
@@ -57,6 +51,19 @@ func (g *grammar) parse(args []string) (occurrences []occurrence, operands []str
 		}
 	}
 	return occurrences, operands, nil
+}
+
+// parseOption parses the option, or the word of letters, at the beginning of args, and returns
+// the words that follow it and its value.
+func (g *grammar) parseOption(args []string) ([]occurrence, []string, error) {
+	if !strings.HasPrefix(args[0], "--") {
+		return g.parseShort(args)
+	}
+	o, args, err := g.parseLong(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	return []occurrence{o}, args, nil
 }
 
 // parseLong parses --name, --name=value or --name value at the beginning of args, and

@@ -96,22 +96,17 @@ func (p *Parsed) Environment(env []string) error {
 		p.jobNodes = vars["SLURM_JOB_NODELIST"]
 	}
 	p.switchesWait = switchesWait(vars[p.Command.envPrefix()+"WAIT4SWITCH"])
-	for _, o := range table() {
-		if o.In&p.Command == 0 {
+	for _, v := range variablesOf[p.Command]() {
+		val, ok := vars[v.name]
+		if v.name == "SLURM_DISTRIBUTION" && val == "plane" { // the form in a job's environment
+			val += "=" + vars["SLURM_DIST_PLANESIZE"]
+		}
+		if !ok || v.name == stepGRES && !p.insideJob {
 			continue
 		}
-		for _, name := range o.EnvNames(p.Command) {
-			val, ok := vars[name]
-			if name == "SLURM_DISTRIBUTION" && val == "plane" { // the form in a job's environment
-				val += "=" + vars["SLURM_DIST_PLANESIZE"]
-			}
-			if !ok || name == stepGRES && !p.insideJob {
-				continue
-			}
-			hasValue := val != "" || o.Arg == RequiredArg
-			if err := p.applyAll([]occurrence{{o, val, hasValue}}, FromEnv); err != nil {
-				return err
-			}
+		hasValue := val != "" || v.option.Arg == RequiredArg
+		if err := p.applyAll([]occurrence{{v.option, val, hasValue}}, FromEnv); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -262,4 +257,23 @@ func Scan(c Command, args []string) (names, operands []string, err error) {
 		names = append(names, f.option.Name)
 	}
 	return names, operands, nil
+}
+
+// HetGroup returns the last value of --het-group on a command line of srun, also if other options
+// are wrong.
+func HetGroup(args []string) (text string, given bool) {
+	g := grammars[Srun]()
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && args[0] != "--" {
+		found, rest, err := g.parseOption(args)
+		if err != nil {
+			rest = args[1:]
+		}
+		for _, o := range found {
+			if o.option.Name == "het-group" {
+				text, given = o.value, true
+			}
+		}
+		args = rest
+	}
+	return text, given
 }

@@ -41,18 +41,20 @@ func orderOf(r refusal) int {
 // refused returns the first deferred refusal of a job or a step, or nil. What the command
 // finds itself comes before what the controller would find.
 func (p *Parsed) refused(step bool) error {
+	elsewhere := "" // what Slurm leaves to the other cluster
 	for _, r := range p.deferred {
 		switch {
 		case r.reason != "" || step && r.ofJob:
-		case p.Client.Clusters != "" && strings.HasSuffix(r.err.Error(), invalidGRES) && !step:
-			return p.RefusedByController(invalidGRES) // as in Slurm, which leaves that to the cluster
+		case p.Client.Clusters != "" && isInvalidGRES(r.err) && !step:
+			lines := strings.Split(r.err.Error(), "\n")
+			elsewhere = cmp.Or(elsewhere, lines[len(lines)-1])
 		default:
 			return r.err
 		}
 	}
 	for _, r := range p.deferred {
 		switch {
-		case step && r.ofJob:
+		case r.reason == "" || step && r.ofJob:
 		case r.before != "":
 			return withBefore(p.RefusedByController(r.reason), p.Command.String()+": error: "+r.before)
 		case p.Client.TestOnly:
@@ -64,7 +66,16 @@ func (p *Parsed) refused(step bool) error {
 			return p.submission(r.reason)
 		}
 	}
+	if elsewhere != "" {
+		return p.RefusedByController(elsewhere)
+	}
 	return nil
+}
+
+// isInvalidGRES reports whether an error is about a request for generic resources.
+func isInvalidGRES(err error) bool {
+	text := err.Error()
+	return strings.HasSuffix(text, invalidGRES) || text == mixedGRES
 }
 
 // withBefore returns err with a line in front of it.

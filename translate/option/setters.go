@@ -91,33 +91,42 @@ func memory(field func(*Parsed) **int64) setter {
 	}
 }
 
-// hosts returns a setter of a list of node names. The names may also be in a file,
-// which ReadNodes reads. stepError is a step's error about an invalid list. required: the
-// nodes are those that the job must have, about which Slurm's message is another one, and
-// among which a bracket that is not closed stands for a node that does not exist.
-func hosts(stepError string, required bool, field func(*Parsed) *[]string) setter {
-	return func(p *Parsed, v string, _ bool) error {
-		if p.Preliminary || strings.Contains(v, "/") { // the path of a file
-			return nil
-		}
-		if v == "" && required && p.Command != Sbatch && p.from == FromCommandLine {
-			return p.refuseJob("Node count specification invalid")
-		}
-		expand := hostlist.Expand
-		if required {
-			expand = hostlist.ExpandLenient
-		}
-		names, err := expand(v)
-		if err != nil {
-			p.badHosts = stepError
-			if line := hostlist.RangeError(err); line != "" && required {
-				return p.refuseLater(slurmerr.New(slurmerr.Refused, line+"\nmemory allocation failure"))
-			}
-			return p.refuseAsController("Invalid node name specified")
-		}
-		*field(p) = names
+// setNodeList stores the nodes that the job must have. Their names may also be in a file,
+// which ReadNodes reads. A bracket that is not closed stands for a node that does not exist.
+func setNodeList(p *Parsed, v string, _ bool) error {
+	if p.Preliminary || strings.Contains(v, "/") { // the path of a file
 		return nil
 	}
+	if strings.Trim(v, ", ") == "" && p.Command != Sbatch && p.from == FromCommandLine {
+		return p.refuseJob("Node count specification invalid")
+	}
+	names, err := hostlist.ExpandLenient(v)
+	if err != nil {
+		p.badHosts = "Requested node configuration is not available"
+		if line := hostlist.RangeError(err); line != "" {
+			return p.refuseLater(slurmerr.New(slurmerr.Refused, line+"\nmemory allocation failure"))
+		}
+		return p.refuseAsController("Invalid node name specified")
+	}
+	p.Job.Placement.NodeList = names
+	return nil
+}
+
+// noNode is a name that no node has. It stands for a list of excluded nodes that cannot be read,
+// as Slurm's controller reads the list after it has found other errors.
+const noNode = "]"
+
+// setExclude is setNodeList for the nodes that the job must not have.
+func setExclude(p *Parsed, v string, _ bool) error {
+	if p.Preliminary || strings.Contains(v, "/") {
+		return nil
+	}
+	names, err := hostlist.Expand(v)
+	if err != nil {
+		names = []string{noNode}
+	}
+	p.Job.Placement.Exclude = names
+	return nil
 }
 
 // refusal is an error that Verify reports.

@@ -35,6 +35,13 @@ func TestRefusalsOfASlurm(t *testing.T) {
 			"sbatch: error: Invalid --mem specification\n",
 		"sbatch --power=x --switches=x@1": "sbatch: error: Ignoring unrecognized power option (x)\n" +
 			"sbatch: error: Invalid numeric value \"x\" for --switches.\n",
+		"sbatch -G tesla:2,1 -M ref": "sbatch: error: Batch job submission failed: " +
+			"Invalid GRES specification (with and without type identification)\n",
+		"sbatch -M ref --gpus-per-task=1 -w n[x]": "sbatch: error: _parse_single_range: Invalid range: `x'\n" +
+			"sbatch: error: memory allocation failure\n",
+		"srun -w n1 -w ,":      "srun: error: Unable to allocate resources: Node count specification invalid\n",
+		"salloc -w ,":          "salloc: error: Job submit/allocate failed: Node count specification invalid\n",
+		"sbatch -w ,":          "",
 		"srun --send-libs=Y":   "",
 		"srun --send-libs=n":   "",
 		"srun --send-libs=yes": "",

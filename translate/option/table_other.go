@@ -1,6 +1,7 @@
 package option
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -64,8 +65,8 @@ func otherOptions() []*Option {
 		{Name: "power", Arg: RequiredArg, Meta: "FLAGS", In: all, Env: "POWER", Group: GroupOther,
 			Help: "power management, which is recorded and has no effect without a plugin, as in Slurm", set: setPower},
 		{Name: "cpu-freq", Arg: RequiredArg, Meta: "FREQUENCY", In: all, Group: GroupOther,
-			EnvFull: map[Command][]string{Srun: {"SLURM_CPU_FREQ_REQ"}},
-			Status:  Warned, Reason: "CPU frequencies are not changed", Help: "frequency of the CPUs", set: setCPUFreq},
+			Env: "CPU_FREQ_REQ", Status: Warned, Reason: "CPU frequencies are not changed",
+			Help: "frequency of the CPUs", set: setCPUFreq},
 		{Name: "context", Arg: RequiredArg, Meta: "CONTEXT", In: all, Group: GroupOther,
 			Status: Warned, Reason: "SELinux contexts are set by the partition", Help: "SELinux context"},
 		{Name: "help", Short: 'h', In: all, Group: GroupOther, Help: "print this help",
@@ -95,13 +96,13 @@ func setQuiet(p *Parsed, _ string, _ bool) error {
 	return nil
 }
 
-func setVerbose(p *Parsed, v string, hasValue bool) error {
-	if p.from == FromEnv && hasValue {
-		n, err := strconv.Atoi(v)
-		if err != nil {
+func setVerbose(p *Parsed, v string, _ bool) error {
+	if p.from == FromEnv {
+		n, err := strconv.Atoi(strings.TrimSpace(v))
+		if n < 0 || errors.Is(err, strconv.ErrRange) {
 			return errNumber
 		}
-		p.Client.Verbose = n
+		p.Client.Verbose = n // as in Slurm, 0 for a text that is not a number
 		return nil
 	}
 	p.Client.Verbose++

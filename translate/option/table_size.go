@@ -18,11 +18,11 @@ func sizeOptions() []*Option {
 		{Name: "extra-node-info", Short: 'B', Arg: RequiredArg, Meta: "S[:C[:T]]", In: all, Group: GroupSize,
 			Help: "minimum sockets per node, cores per socket and threads per core", set: setExtraNodeInfo},
 		{Name: "sockets-per-node", Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
-			Help: "minimum sockets per node",
-			set:  count(func(p *Parsed) *int32 { return &p.Job.Shape.SocketsPerNode })},
+			EnvFull: map[Command][]string{Srun: {"SLURM_NSOCKETS_PER_NODE"}}, Help: "minimum sockets per node",
+			set: count(func(p *Parsed) *int32 { return &p.Job.Shape.SocketsPerNode })},
 		{Name: "cores-per-socket", Arg: RequiredArg, Meta: "N", In: all, Group: GroupSize,
-			Help: "minimum cores per socket",
-			set:  count(func(p *Parsed) *int32 { return &p.Job.Shape.CoresPerSocket })},
+			EnvFull: map[Command][]string{Srun: {"SLURM_NCORES_PER_SOCKET"}}, Help: "minimum cores per socket",
+			set: count(func(p *Parsed) *int32 { return &p.Job.Shape.CoresPerSocket })},
 		{Name: "threads-per-core", Arg: RequiredArg, Meta: "N", In: all, Env: "THREADS_PER_CORE", Group: GroupSize,
 			Help: "threads to use per core",
 			set:  count(func(p *Parsed) *int32 { return &p.Job.Shape.ThreadsPerCore })},
@@ -154,7 +154,10 @@ func gpuOptions() []*Option {
 
 // invalidGRES is an error of the commands, not of the controller, and so has no
 // prefix.
-const invalidGRES = "Invalid generic resource (gres) specification"
+const (
+	invalidGRES = "Invalid generic resource (gres) specification"
+	mixedGRES   = "Invalid GRES specification (with and without type identification)"
+)
 
 // gresHelp lists the GresTypes of scontrol show config.
 const gresHelp = "Valid gres options are:\ngpu[[:type]:count]\n"

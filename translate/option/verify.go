@@ -87,6 +87,9 @@ func (p *Parsed) VerifyStep() error {
 		}
 	}
 	p.warnStep()
+	if slices.Contains(p.Job.Placement.Exclude, noNode) {
+		p.deferred = append(p.deferred, refusal{reason: "Invalid node name specified"})
+	}
 	return p.refused(true)
 }
 
@@ -110,11 +113,28 @@ func checkVerbosity(p *Parsed) error {
 	return nil
 }
 
-// checkSpecialization returns an error for specialized cores with specialized threads.
+// checkSpecialization returns an error for specialized cores with specialized threads. If one of
+// them comes from the environment, the one of the higher source remains.
 func checkSpecialization(p *Parsed) error {
-	if p.Has("core-spec") && p.Has("thread-spec") {
+	if !p.Has("core-spec") || !p.Has("thread-spec") {
+		return nil
+	}
+	core, thread := p.Given["core-spec"].From, p.Given["thread-spec"].From
+	switch {
+	case core == FromEnv && thread == FromEnv:
+		return p.fatal("Both --core-spec and --thread-spec set using environment variables. " +
+			"Those options are mutually exclusive.")
+	case core != FromEnv && thread != FromEnv:
 		return p.fatal("-S/--core-spec and --thred-spec options are mutually exclusive")
 	}
+	dropped := "thread-spec"
+	if core < thread {
+		dropped, p.Job.Shape.CoreSpec = "core-spec", 0
+	}
+	warning := Lookup(p.Command, dropped).Warning
+	p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool { return w == warning })
+	delete(p.Given, dropped)
+	delete(p.Job.Options, dropped)
 	return nil
 }
 
@@ -371,8 +391,7 @@ func checkGRESTypes(p *Parsed) error {
 			continue
 		}
 		if with, seen := typed[g.Name]; seen && with != (g.Type != "") {
-			return p.refuseLater(slurmerr.New(slurmerr.Refused,
-				"Invalid GRES specification (with and without type identification)"))
+			return p.refuseLater(slurmerr.New(slurmerr.Refused, mixedGRES))
 		}
 		typed[g.Name] = g.Type != ""
 	}

@@ -133,7 +133,7 @@ func ofPresentRun(r status.Record, b *v1alpha1.BatchJob, row *status.Job, users 
 	if st.HasOutcome() {
 		r.End = endOf(st.EndTime, st.History)
 	}
-	if b.IsFinal() && st.StartTime == nil && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
+	if st.StartTime == nil && st.Restarts == 0 && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
 		r.TimeLimit = 0 // it was never given one: sacct shows Partition_Limit
 	}
 	if st.Allocation != nil && len(st.Allocation.Nodes) > 0 {

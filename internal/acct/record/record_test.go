@@ -12,8 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// sacct of Slurm 22.05.8 shows Partition_Limit for a job that was cancelled before
-// it started if neither the job nor its partition has a limit, and UNLIMITED if
+// sacct of Slurm 22.05.8 shows Partition_Limit for a job that has not started if neither the job nor its partition has a limit, and UNLIMITED if
 // it had started.
 func TestTimeLimitThatWasNeverSet(t *testing.T) {
 	started := metav1.NewMicroTime(time.Unix(1_700_000_000, 0))
@@ -26,7 +25,7 @@ func TestTimeLimitThatWasNeverSet(t *testing.T) {
 		want  int32
 	}{
 		{"cancelled before", nil, 0, job.Unlimited, "CANCELLED", 0},
-		{"pending", nil, 0, job.Unlimited, "PENDING", job.Unlimited},
+		{"pending", nil, 0, job.Unlimited, "PENDING", 0},
 		{"started", &started, 0, job.Unlimited, "CANCELLED", job.Unlimited},
 		{"without a limit", nil, job.Unlimited, job.Unlimited, "CANCELLED", job.Unlimited},
 		{"the partition's default", nil, 0, 5, "CANCELLED", 5},

@@ -33,6 +33,8 @@ type Checker interface {
 	Feasible(*v1alpha1.BatchJob) error
 	// FeasibleGRES checks only that the generic resources exist.
 	FeasibleGRES(*v1alpha1.BatchJob) error
+	// FeasibleNodes checks only that the required nodes exist.
+	FeasibleNodes(*v1alpha1.BatchJob) error
 	// FeasibleSize checks only the required nodes and the numbers of nodes and CPUs.
 	// FeasibleExclusions checks the excluded nodes as well, and FeasibleNames also checks
 	// features and generic resources.

@@ -26,6 +26,21 @@ import (
 // defaultArraySize is MaxArraySize's default.
 const defaultArraySize = 1001
 
+// checkFirst makes the checks of a new job that Slurm makes before it looks for the job's
+// partition: its commands those of the generic resources, before they submit the job.
+func (a *Admission) checkFirst(b *v1alpha1.BatchJob, caller *directory.Caller) error {
+	if err := a.checkWith(Checker.FeasibleGRES, b); err != nil {
+		return err
+	}
+	if err := checkNice(&b.Spec.Job, caller); err != nil {
+		return err
+	}
+	if err := a.checkArray(&b.Spec.Job); err != nil {
+		return err
+	}
+	return a.checkWith(Checker.FeasibleNodes, b)
+}
+
 // check refuses a job that may not run or can never run. The order of the checks is that of
 // Slurm's controller. anyQOS: the caller may choose any QOS.
 func (a *Admission) check(
@@ -35,7 +50,6 @@ func (a *Admission) check(
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
 		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
 		func() error { return a.checkWCKey(&b.Spec.Job, user, caller) },
-		func() error { return a.checkArray(&b.Spec.Job) },
 		func() error { return a.checkWith(Checker.FeasibleSize, b) },
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
 		func() error { return a.checkFields(&b.Spec.Job, caller) },
@@ -177,11 +191,16 @@ func exceedsMemory(requested, part, cluster *int64) bool {
 	return requested != nil && limit != nil && *limit > 0 && (*requested > *limit || *requested == 0)
 }
 
-// checkFields refuses values of single fields.
-func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
+// checkNice refuses a priority that only operators may give.
+func checkNice(j *job.Job, caller *directory.Caller) error {
 	if j.Nice < 0 && !caller.Operator {
 		return refuse(refusal.InvalidNice)
 	}
+	return nil
+}
+
+// checkFields refuses values of single fields.
+func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 	if j.SiteFactor != 0 && !caller.Operator {
 		return refuse(refusal.AccessDenied)
 	}

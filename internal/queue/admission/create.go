@@ -235,8 +235,8 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		j.QOS = a.defaultQOSOf(user, j)
 	}
 	j.QOS, _ = a.Directory.QOSName(j.QOS)
-	if !caller.Trusted { // first, because Slurm's commands check the names before they submit the job
-		if err := a.checkWith(Checker.FeasibleGRES, b); err != nil {
+	if !caller.Trusted {
+		if err := a.checkFirst(b, caller); err != nil {
 			return err
 		}
 	}

@@ -172,44 +172,6 @@ func newLimitedHarness(t *testing.T) *harness {
 	return h
 }
 
-// checker refuses jobs on node n9.
-type checker struct{}
-
-func (checker) Feasible(b *v1alpha1.BatchJob) error {
-	if slices.Contains(b.Spec.Job.Placement.NodeList, "n9") {
-		return errors.New("Invalid node name specified")
-	}
-	return nil
-}
-
-func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
-
-// FeasibleExclusions knows no node nosuch.
-func (checker) FeasibleExclusions(b *v1alpha1.BatchJob) error {
-	if slices.Contains(b.Spec.Job.Placement.Exclude, "nosuch") {
-		return errors.New("Invalid node name specified")
-	}
-	return nil
-}
-
-// FeasibleNames knows no feature.
-func (checker) FeasibleNames(b *v1alpha1.BatchJob) error {
-	if b.Spec.Job.Placement.Constraint != "" {
-		return errors.New("Invalid feature specification")
-	}
-	return nil
-}
-
-// FeasibleGRES knows only gpu.
-func (checker) FeasibleGRES(b *v1alpha1.BatchJob) error {
-	for _, g := range b.Spec.Job.Shape.GRES {
-		if g.Name != "gpu" {
-			return errors.New("Invalid generic resource (gres) specification")
-		}
-	}
-	return nil
-}
-
 func TestRefusals(t *testing.T) {
 	h := newLimitedHarness(t)
 	on := func(parts ...string) func(*v1alpha1.BatchJob) {
@@ -234,6 +196,18 @@ func TestRefusals(t *testing.T) {
 		"nodes before licenses": {with(func(j *job.Job) {
 			j.Placement.NodeList, j.Licenses = []string{"n9"}, []job.License{{Name: "nosuch", Count: 1}}
 		}), "Invalid node name specified"},
+		"nodes before the partition": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Placement.NodeList = []string{"nope"}, []string{"n9"}
+		}, "Invalid node name specified"},
+		"an array before the partition": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Array = []string{"nope"}, &job.Array{Spec: "0-999999"}
+		}, string(refusal.InvalidArray)},
+		"a priority before the array": {with(func(j *job.Job) {
+			j.Nice, j.Array = -1, &job.Array{Spec: "0-999999"}
+		}), string(refusal.InvalidNice)},
+		"the partition before excluded nodes": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Partitions, b.Spec.Job.Placement.Exclude = []string{"nope"}, []string{"nosuch"}
+		}, string(refusal.InvalidPartition)},
 		"generic resources before the partition": {func(b *v1alpha1.BatchJob) {
 			b.Spec.Job.Partitions, b.Spec.Job.Shape.GRES = []string{"nope"}, []job.GRES{{Name: "fpga", Count: 1}}
 		}, "Invalid generic resource (gres) specification"},

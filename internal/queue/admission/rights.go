@@ -120,8 +120,10 @@ func (a *Admission) checkFieldChanges(old, now *v1alpha1.BatchJob, caller *direc
 		}
 		checked = checked || f.Checked
 	}
-	if err := a.checkFields(&now.Spec.Job, caller); err != nil && now.Spec.Job.Nice != old.Spec.Job.Nice {
-		return err
+	if now.Spec.Job.Nice != old.Spec.Job.Nice {
+		if err := checkNice(&now.Spec.Job, caller); err != nil {
+			return err
+		}
 	}
 	if !checked || !change.Pending(old) {
 		return nil

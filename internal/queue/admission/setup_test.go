@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -242,3 +244,43 @@ func plain(tb testing.TB, s *metav1.Status) string {
 }
 
 var ourFinalizers = []string{wire.Finalizer}
+
+// checker refuses jobs on node n9.
+type checker struct{}
+
+func (checker) Feasible(b *v1alpha1.BatchJob) error {
+	if slices.Contains(b.Spec.Job.Placement.NodeList, "n9") {
+		return errors.New("Invalid node name specified")
+	}
+	return nil
+}
+
+func (c checker) FeasibleNodes(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
+
+func (c checker) FeasibleSize(b *v1alpha1.BatchJob) error { return c.Feasible(b) }
+
+// FeasibleExclusions knows no node nosuch.
+func (checker) FeasibleExclusions(b *v1alpha1.BatchJob) error {
+	if slices.Contains(b.Spec.Job.Placement.Exclude, "nosuch") {
+		return errors.New("Invalid node name specified")
+	}
+	return nil
+}
+
+// FeasibleNames knows no feature.
+func (checker) FeasibleNames(b *v1alpha1.BatchJob) error {
+	if b.Spec.Job.Placement.Constraint != "" {
+		return errors.New("Invalid feature specification")
+	}
+	return nil
+}
+
+// FeasibleGRES knows only gpu.
+func (checker) FeasibleGRES(b *v1alpha1.BatchJob) error {
+	for _, g := range b.Spec.Job.Shape.GRES {
+		if g.Name != "gpu" {
+			return errors.New("Invalid generic resource (gres) specification")
+		}
+	}
+	return nil
+}

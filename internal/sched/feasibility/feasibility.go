@@ -116,9 +116,11 @@ func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *
 	return checkShape(s, &b.Spec.Job, p)
 }
 
-// checkRequired checks that the nodes that the job requires exist.
+// CheckNodes checks that the nodes that the job requires exist.
+func CheckNodes(s *snapshot.Snapshot, j *job.Job) error { return checkNodes(s, j.Placement.NodeList) }
+
 func checkRequired(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
-	return checkNodes(s, j.Placement.NodeList)
+	return CheckNodes(s, j)
 }
 
 // checkExcluded checks that the nodes that the job excludes exist.
@@ -275,7 +277,8 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	return exceededOnEachNode(s, &j.Shape, p)
 }
 
-// hasFeatures reports whether a node of the partition has the features of --constraint.
+// hasFeatures reports whether a node of the partition has the features of --constraint: all of
+// them, or those that some of the nodes must have. Slurm names no other reason if none has.
 func hasFeatures(s *snapshot.Snapshot, constraint string, p *snapshot.Partition) bool {
 	c, err := value.ParseConstraint(constraint)
 	if constraint == "" || err != nil {
@@ -283,7 +286,11 @@ func hasFeatures(s *snapshot.Snapshot, constraint string, p *snapshot.Partition)
 	}
 	return slices.ContainsFunc(p.Nodes.Members(), func(i int) bool {
 		features := s.NodeFeatures(i)
-		return slices.ContainsFunc(c.Names, func(f string) bool { return slices.Contains(features, f) })
+		has := func(f string) bool { return slices.Contains(features, f) }
+		return slices.ContainsFunc(c.Alternatives, func(a value.Alternative) bool {
+			return a.Every.Met(has) && (len(a.Some) == 0 ||
+				slices.ContainsFunc(a.Some, func(some value.CountedFeatures) bool { return some.Is.Met(has) }))
+		})
 	})
 }
 

@@ -28,7 +28,11 @@ func TestCheck(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "empty"},
 		Spec:       v1alpha1.PartitionSpec{Nodes: "n9"},
 	}
-	s := newSnapshot(snapshot.Input{Partitions: append(schedtest.Partitions(), empty)})
+	second := &v1alpha1.Partition{
+		ObjectMeta: metav1.ObjectMeta{Name: "second"},
+		Spec:       v1alpha1.PartitionSpec{Nodes: "n2"},
+	}
+	s := newSnapshot(snapshot.Input{Partitions: append(schedtest.Partitions(), empty, second)})
 	strict := newSnapshot(snapshot.Input{Parameters: v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}})
 	for _, tt := range []struct {
 		name   string
@@ -67,6 +71,9 @@ func TestCheck(t *testing.T) {
 		{"too many threads, overcommitted", s, "", job.Job{Shape: job.Shape{MinNodes: 2, MaxNodes: 2, Overcommit: true, ThreadsPerCore: 9}}, ErrNodeShape},
 		{"cores and memory", s, "", job.Job{Shape: job.Shape{CoresPerSocket: 5, MemPerNode: mem(5000)}}, ErrNodeMemory},
 		{"features of no node here, too many CPUs", s, "batch", job.Job{Shape: job.Shape{CPUsPerTask: 5}, Placement: job.Placement{Constraint: "red"}}, ErrNodeConfig},
+		{"features of no node together, too much memory", s, "second", job.Job{Shape: job.Shape{MemPerNode: mem(5000)}, Placement: job.Placement{Constraint: "fast&red"}}, ErrNodeConfig},
+		{"features of one node, too much memory", s, "", job.Job{Shape: job.Shape{MemPerNode: mem(5000)}, Placement: job.Placement{Constraint: "fast&red"}}, ErrNodeMemory},
+		{"features of some nodes, too much memory", s, "", job.Job{Shape: job.Shape{MinNodes: 2, MaxNodes: 2, MemPerNode: mem(5000)}, Placement: job.Placement{Constraint: "fast*1&red*1"}}, ErrNodeMemory},
 		{"neither CPUs nor memory", s, "", job.Job{Shape: job.Shape{CPUsPerTask: 5, MemPerNode: mem(5000)}}, ErrNodeCPUs},
 		{"no such node to exclude", s, "", job.Job{Placement: job.Placement{Exclude: []string{"n1", "nosuch"}}}, ErrNodeName},
 		{"a feature", s, "", job.Job{Placement: job.Placement{Constraint: "fast&red"}}, nil},

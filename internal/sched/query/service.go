@@ -136,6 +136,13 @@ func (s *Service) FeasibleGRES(b *v1alpha1.BatchJob) error {
 	return feasibility.CheckGRES(s.emptyCluster(), &b.Spec.Job)
 }
 
+// FeasibleNodes is Feasible for the names of the required nodes only.
+func (s *Service) FeasibleNodes(b *v1alpha1.BatchJob) error {
+	s.feasibility.Lock()
+	defer s.feasibility.Unlock()
+	return feasibility.CheckNodes(s.emptyCluster(), &b.Spec.Job)
+}
+
 // FeasibleSize is Feasible for the required nodes and the numbers of nodes and CPUs only.
 func (s *Service) FeasibleSize(b *v1alpha1.BatchJob) error {
 	return s.feasibleUpTo(feasibility.Size, b)
