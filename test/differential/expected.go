@@ -89,7 +89,7 @@ const ofSize = "`scontrol update` of a size"
 // wrongValue matches what Berth's scontrol says about a value that Slurm ignores, or of which
 // it reads the beginning.
 var wrongValue = regexp.MustCompile(
-	`Nice value out of range|Invalid (time specification|\w+ value|numeric value|TimeLimit increment)|is not an absolute path`)
+	`Nice value out of range|Node count specification invalid|Invalid (time specification|\w+ value|numeric value|TimeLimit increment)|is not an absolute path`)
 
 // refusedName matches what Berth says about an account, a QOS or a reservation that Slurm ignores.
 var refusedName = regexp.MustCompile(`Invalid (account|qos)|Requested reservation is invalid`)

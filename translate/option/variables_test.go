@@ -123,3 +123,25 @@ func TestSpecializationOfVariables(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryOfVariables: the names in the error are those of variables if all of them are (22.05.8).
+func TestMemoryOfVariables(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                        "SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive.",
+		"--mem=3":                 "",
+		"--mem=3 --mem-per-cpu=1": "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.",
+	} {
+		p, err := option.Parse(option.Salloc, append(strings.Fields(args), "job"),
+			[]string{"SALLOC_MEM_PER_CPU=0", "SALLOC_MEM_PER_GPU=100"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := p.Verify(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+	}
+}

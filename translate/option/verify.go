@@ -113,31 +113,6 @@ func checkVerbosity(p *Parsed) error {
 	return nil
 }
 
-// checkSpecialization returns an error for specialized cores with specialized threads. If one of
-// them comes from the environment, the one of the higher source remains.
-func checkSpecialization(p *Parsed) error {
-	if !p.Has("core-spec") || !p.Has("thread-spec") {
-		return nil
-	}
-	core, thread := p.Given["core-spec"].From, p.Given["thread-spec"].From
-	switch {
-	case core == FromEnv && thread == FromEnv:
-		return p.fatal("Both --core-spec and --thread-spec set using environment variables. " +
-			"Those options are mutually exclusive.")
-	case core != FromEnv && thread != FromEnv:
-		return p.fatal("-S/--core-spec and --thred-spec options are mutually exclusive")
-	}
-	dropped := "thread-spec"
-	if core < thread {
-		dropped, p.Job.Shape.CoreSpec = "core-spec", 0
-	}
-	warning := Lookup(p.Command, dropped).Warning
-	p.Warnings = slices.DeleteFunc(p.Warnings, func(w string) bool { return w == warning })
-	delete(p.Given, dropped)
-	delete(p.Job.Options, dropped)
-	return nil
-}
-
 // checkSharing returns an error for contradictory options about sharing CPUs.
 func checkSharing(p *Parsed) error {
 	switch {
@@ -179,36 +154,6 @@ func checkGPUTaskRatio(p *Parsed) error {
 			}
 			return p.fatal(given + " is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 		}
-	}
-	return nil
-}
-
-// resolveMemory removes memory options from the environment if one was given elsewhere,
-// and returns an error if more than one remains.
-func resolveMemory(p *Parsed) error {
-	s := &p.Job.Shape
-	fields := []struct {
-		name string
-		to   **int64
-	}{{"mem", &s.MemPerNode}, {"mem-per-cpu", &s.MemPerCPU}, {"mem-per-gpu", &s.MemPerGPU}}
-	explicit := 0
-	for _, f := range fields {
-		if *f.to != nil && p.Given[f.name].From != FromEnv {
-			explicit++
-		}
-	}
-	remaining := 0
-	for _, f := range fields {
-		if explicit > 0 && p.Given[f.name].From == FromEnv {
-			*f.to = nil
-			delete(p.Given, f.name)
-		}
-		if *f.to != nil {
-			remaining++
-		}
-	}
-	if remaining > 1 {
-		return slurmerr.New(slurmerr.Fatal, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.")
 	}
 	return nil
 }

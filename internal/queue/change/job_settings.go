@@ -1,6 +1,7 @@
 package change
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,14 +206,11 @@ func setRequeue(c *jobChange, v string) error {
 	return nil
 }
 
+// setPartition sets the partitions. As in Slurm, empty names beside others do not count.
 func setPartition(c *jobChange, v string) error {
-	for name := range strings.SplitSeq(v, ",") {
-		if Pending(c.b) && c.Partition(name) == nil {
-			return refusal.InvalidPartition
-		}
-	}
 	names := value.Names(v)
-	if len(names) == 0 {
+	unknown := func(name string) bool { return Pending(c.b) && c.Partition(name) == nil }
+	if len(names) == 0 || slices.ContainsFunc(names, unknown) {
 		return refusal.InvalidPartition
 	}
 	c.b.Spec.Job.Partitions, c.b.Spec.Partition = names, names[0]

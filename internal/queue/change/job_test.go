@@ -101,6 +101,7 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"MinMemoryCPU", "foo", "Invalid MinMemoryCPU value: foo", "Invalid MinMemoryCPU value: foo"},
 		{"Partition", "batch", "", notPending},
 		{"Partition", "nope", "Invalid partition name specified", notPending},
+		{"Partition", "batch,nope", "Invalid partition name specified", notPending},
 		{"Account", "science", "", notPending},
 		{"Account", "nope", "Invalid account or account/partition combination specified", notPending},
 		{"QOS", "normal", "", ""},
@@ -281,6 +282,7 @@ func TestEffects(t *testing.T) {
 		{pending(), "Priority", "5", func(j *job.Job) bool { return *j.Priority == five }},
 		{pending(), "Priority", "0", func(j *job.Job) bool { return j.Hold == "admin" }},
 		{pending(), "NumNodes", "1-2", func(j *job.Job) bool { return j.Shape.MinNodes == 1 && j.Shape.MaxNodes == 2 }},
+		{pending(), "Partition", ",batch,,debug,", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
 		{pending(), "Partition", "batch,debug", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
 		{pending(), "MinMemoryCPU", "1024", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
 		{pending(), "MinMemoryCPU", "0", func(j *job.Job) bool {
