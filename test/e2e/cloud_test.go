@@ -17,6 +17,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/internal/eventually"
@@ -25,8 +29,9 @@ import (
 // cloudCluster is a local cluster beside which something brings nodes that have no kubelet.
 type cloudCluster struct {
 	*database
-	admin *caller
-	ctx   context.Context // of requests beside the test's own
+	admin  *caller
+	config *rest.Config
+	ctx    context.Context // of requests beside the test's own
 
 	program string // what brings nodes
 	prefix  string // of the names of its nodes
@@ -71,7 +76,7 @@ func newCloudOn(d *database, program, prefix string) *cloudCluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.t.Cleanup(cancel)
 	k := &cloudCluster{database: d, ctx: ctx, program: program, prefix: prefix, reported: map[string]time.Time{}}
-	k.admin, _ = callerOf(d.t, filepath.Join(d.state, "kubeconfig"))
+	k.admin, k.config = callerOf(d.t, filepath.Join(d.state, "kubeconfig"))
 	return k
 }
 
@@ -181,18 +186,41 @@ func (k *cloudCluster) create(path string, manifest []byte) {
 }
 
 // follow plays the kubelets of nodes that have none, until the test ends: it reports the nodes
-// ready, renews their leases, and calls pods with the pods that are bound to them.
+// ready, renews their leases, and calls pods with the pods that are bound to them. It watches both,
+// as kubelets do: lists of a thousand nodes would cost the API server more than their leases.
 func (k *cloudCluster) follow(pods func([]corev1.Pod)) {
-	k.repeat(func() { k.reportAll(k.nodes()) })
+	clients, err := kubernetes.NewForConfig(k.config)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	watched := informers.NewSharedInformerFactory(clients, 0)
+	allNodes, allPods := watched.Core().V1().Nodes().Lister(), watched.Core().V1().Pods().Lister()
+	watched.Start(k.ctx.Done())
+	watched.WaitForCacheSync(k.ctx.Done())
 	k.repeat(func() {
-		var list corev1.PodList
-		k.get("/api/v1/pods", &list)
-		pods(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !strings.HasPrefix(p.Spec.NodeName, k.prefix) }))
+		list, _ := allNodes.List(labels.Everything()) // from memory, which has no error
+		var nodes []corev1.Node
+		for _, n := range list {
+			if strings.HasPrefix(n.Name, k.prefix) {
+				nodes = append(nodes, *n)
+			}
+		}
+		k.reportAll(nodes)
+	})
+	k.repeat(func() {
+		list, _ := allPods.List(labels.Everything())
+		var bound []corev1.Pod
+		for _, p := range list {
+			if strings.HasPrefix(p.Spec.NodeName, k.prefix) {
+				bound = append(bound, *p)
+			}
+		}
+		pods(bound)
 	})
 }
 
 // repeat calls do again and again until the test ends, with pauses as long as a call took, and of
-// half a second at least: lists of a thousand nodes cost the API server more than their leases.
+// half a second at least.
 func (k *cloudCluster) repeat(do func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
