@@ -148,6 +148,7 @@ func (k *cloudCluster) objectOf(t *testing.T, name string) string {
 func (k *cloudCluster) noneAreLeft(t *testing.T) {
 	t.Helper()
 	eventually.Holds(t, "the nodes go when they are idle", func() bool { return k.claims() == "" && len(k.nodes()) == 0 })
+	k.shows(t, "k1 idle~\nk2 idle~\nk3 idle~", "sinfo", "-h", "-N", "-n", "k[1-3]", "-o", "%N %t")
 }
 
 // interactiveCommand: srun outside of a job waits for its nodes, and returns the exit code.
