@@ -63,15 +63,15 @@ func (m *machine) stays() bool {
 	return m.DeletionTimestamp == nil && m.Annotations["cluster.x-k8s.io/delete-machine"] == ""
 }
 
-func (r *rollout) allMachines() []machine {
+func (k *cloudCluster) allMachines() []machine {
 	var list struct{ Items []machine }
-	r.get(machinesPath, &list)
+	k.get(machinesPath, &list)
 	return list.Items
 }
 
 // machineOf returns the Machine that has the name of a node and is not deleted, or nil.
-func (r *rollout) machineOf(node string) *machine {
-	for _, m := range r.allMachines() {
+func (k *cloudCluster) machineOf(node string) *machine {
+	for _, m := range k.allMachines() {
 		if m.Annotations["berth.hpc/node-name"] == node && m.DeletionTimestamp == nil {
 			return &m
 		}
@@ -181,16 +181,13 @@ func (r *rollout) end(t *testing.T, restarts int, all ...waitingJob) {
 	}
 }
 
-// nothingIsLeft waits until there are no Machines, also none that are being deleted.
+// nothingIsLeft waits until there are no Machines, and checks that none is requested.
 func (r *rollout) nothingIsLeft(t *testing.T) {
 	t.Helper()
-	eventually.Succeeds(t, "no Machine is left", func() error {
-		if n, all := r.replicas(), r.allMachines(); n != 0 || len(all) != 0 || len(r.nodes()) != 0 {
-			return fmt.Errorf("%d replicas, Machines %v, %d nodes", n, all, len(r.nodes()))
-		}
-		return nil
-	})
-	r.shows(t, "m1 idle~\nm2 idle~\nm3 idle~", "sinfo", "-h", "-N", "-n", "m[1-3]", "-o", "%N %t")
+	r.noMachinesAreLeft(t)
+	if n := r.replicas(); n != 0 {
+		t.Errorf("there are %d replicas", n)
+	}
 }
 
 // drains waits until Cluster API drains the node.

@@ -201,7 +201,9 @@ func (k *cloudCluster) provideMachines() {
 		id := "test://" + m.Name
 		resources := object{"cpu": "4", "memory": "2Gi", "pods": "10"}
 		k.try(http.MethodPost, "/api/v1/nodes", object{
-			"metadata": object{"name": name}, "spec": object{"providerID": id},
+			"metadata": object{"name": name}, "spec": object{"providerID": id, "taints": []object{
+				{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}, // as with kubeadm
+			}},
 			"status": object{"capacity": resources, "allocatable": resources},
 		}, "application/json")
 		k.try(http.MethodPatch, testMachinesPath+"/"+m.Name, object{"spec": object{"providerID": id}}, "application/merge-patch+json")
@@ -216,10 +218,8 @@ func (k *cloudCluster) provideMachines() {
 // machines returns the names of the nodes whose Machines exist and do not go, and "?" for each
 // Machine without one.
 func (k *cloudCluster) machines() string {
-	var list metav1.PartialObjectMetadataList
-	k.get(machinesPath, &list)
 	var names []string
-	for _, m := range list.Items {
+	for _, m := range k.allMachines() {
 		if name := m.Annotations["berth.hpc/node-name"]; m.DeletionTimestamp == nil && name != "" {
 			names = append(names, name)
 		} else if m.DeletionTimestamp == nil {
@@ -232,7 +232,8 @@ func (k *cloudCluster) machines() string {
 
 func (k *cloudCluster) noMachinesAreLeft(t *testing.T) {
 	t.Helper()
-	eventually.Holds(t, "the machines go", func() bool { return k.machines() == "" && len(k.nodes()) == 0 })
+	eventually.Holds(t, "the machines go", func() bool { return len(k.allMachines()) == 0 && len(k.nodes()) == 0 })
+	k.shows(t, "m1 idle~\nm2 idle~\nm3 idle~", "sinfo", "-h", "-N", "-n", "m[1-3]", "-o", "%N %t")
 }
 
 // gangOfMachines submits a job of two nodes, which gets exactly two Machines.
@@ -257,7 +258,6 @@ func (k *cloudCluster) gangOfMachines(t *testing.T) {
 	}
 	k.succeed(t, "scancel", id)
 	k.noMachinesAreLeft(t)
-	k.shows(t, "m1 idle~\nm2 idle~\nm3 idle~", "sinfo", "-h", "-N", "-n", "m[1-3]", "-o", "%N %t")
 }
 
 // idleMachine: of two nodes the one becomes idle whose Machine is older; the job on the other
@@ -286,9 +286,7 @@ func (k *cloudCluster) machineTakenAway(t *testing.T) {
 	id := k.succeed(t, "sbatch", "--parsable", "--requeue", "-C", "machines", "-o", "/dev/null", "--wrap", "sleep 1000")
 	var first []string
 	eventually.Holds(t, "the job has a node", func() bool { first = k.bound(id); return len(first) == 1 })
-	var list metav1.PartialObjectMetadataList
-	k.get(machinesPath, &list)
-	k.request(t, http.MethodDelete, machinesPath+"/"+list.Items[0].Name, nil, nil)
+	k.request(t, http.MethodDelete, machinesPath+"/"+k.machineOf("m1").Name, nil, nil)
 	eventually.Holds(t, "the job has another node", func() bool {
 		on := k.bound(id)
 		return len(on) == 1 && on[0] != first[0]

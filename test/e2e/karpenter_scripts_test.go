@@ -32,7 +32,7 @@ const scriptPool = `
 // creates the Node objects, and the pods on them run as processes of this machine.
 func TestKarpenterScripts(t *testing.T) {
 	k := newKarpenterCluster(t)
-	k.startKarpenter()
+	kill := k.startKarpenter()
 	k.serveNodes()
 	k.createPools(scriptPool)
 	for _, sub := range []struct {
@@ -42,6 +42,7 @@ func TestKarpenterScripts(t *testing.T) {
 		{"a script on two nodes", k.scriptOnTwoNodes},
 		{"an interactive command", k.interactiveCommand},
 		{"a node that is lost", k.lostNodeWithScript},
+		{"Karpenter is killed", func(t *testing.T) { k.karpenterIsKilled(t, kill) }},
 	} {
 		t.Run(sub.name, sub.run)
 	}
@@ -99,7 +100,7 @@ func (k *cloudCluster) scriptOnTwoNodes(t *testing.T) {
 	want := []string{
 		"0: k1 k1 0 k[1-2]", "1: k2 k2 1 k[1-2]", "script: k1 k1 k[1-2] " + host, "second: k2", "step: 5",
 	}
-	if lines := outputOf(t, out, "step: "); !isPrefixed(lines, want) {
+	if lines := outputOf(t, out, "step: "); !hasLines(lines, want) {
 		t.Errorf("the output is\n%s", strings.Join(lines, "\n"))
 	}
 
@@ -124,9 +125,9 @@ func (k *cloudCluster) scriptOnTwoNodes(t *testing.T) {
 	k.noneAreLeft(t)
 }
 
-// isPrefixed reports whether the lines, sorted, are those wanted, apart from messages of the
+// hasLines reports whether the lines, sorted, are those wanted, apart from messages of the
 // commands.
-func isPrefixed(lines, want []string) bool {
+func hasLines(lines, want []string) bool {
 	return slices.Equal(slices.DeleteFunc(slices.Clone(lines), func(s string) bool {
 		return strings.HasPrefix(s, "srun: ")
 	}), want)
@@ -147,6 +148,7 @@ func (k *cloudCluster) objectOf(t *testing.T, name string) string {
 func (k *cloudCluster) noneAreLeft(t *testing.T) {
 	t.Helper()
 	eventually.Holds(t, "the nodes go when they are idle", func() bool { return k.claims() == "" && len(k.nodes()) == 0 })
+	k.shows(t, "k1 idle~\nk2 idle~\nk3 idle~", "sinfo", "-h", "-N", "-n", "k[1-3]", "-o", "%N %t")
 }
 
 // interactiveCommand: srun outside of a job waits for its nodes, and returns the exit code.
@@ -180,5 +182,29 @@ func (k *cloudCluster) lostNodeWithScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.shows(t, "COMPLETED|0:0", "sacct", "-n", "-X", "-P", "-j", id, "-o", "State,ExitCode")
+	k.noneAreLeft(t)
+}
+
+// karpenterIsKilled: the nodes are requested while Karpenter does not run, and it dies again while the
+// script runs. The script does not notice, and the nodes go when Karpenter is back.
+func (k *cloudCluster) karpenterIsKilled(t *testing.T, kill func()) {
+	kill()
+	dir := filepath.Dir(k.state)
+	proceed, out := filepath.Join(dir, "proceed-after-all"), filepath.Join(dir, "killed.out")
+	id := k.succeed(t, "sbatch", "--parsable", "-N2", "-C", "fine", "--no-requeue", "-o", out, "--wrap",
+		`srun -l hostname; until [ -e `+proceed+` ]; do sleep 0.2; done; srun -l hostname`)
+	eventually.Holds(t, "the nodes are requested", func() bool { return k.claims() == "k1 k2" })
+	kill = k.startKarpenter()
+	outputOf(t, out, "1: k2\n")
+	kill()
+	if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.shows(t, "COMPLETED|0:0|k[1-2]", "sacct", "-n", "-X", "-P", "-j", id, "-o", "State,ExitCode,NodeList")
+	if lines := outputOf(t, out, "0: k1\n"); !slices.Equal(lines, []string{"0: k1", "0: k1", "1: k2", "1: k2"}) {
+		t.Errorf("the output is\n%s", strings.Join(lines, "\n"))
+	}
+	k.shows(t, "idle%\nidle%", "sinfo", "-h", "-N", "-n", "k[1-2]", "-o", "%t")
+	k.startKarpenter()
 	k.noneAreLeft(t)
 }

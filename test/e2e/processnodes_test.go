@@ -120,10 +120,12 @@ func (s *processNodes) update() {
 	s.stopAll(func(name string) bool { return !exist[name] })
 }
 
-// isRegistered reports whether Karpenter has seen the node. Until then a kubelet that replaces the
-// list of taints, as that of a process node does, could undo Karpenter's change of that list.
+// isRegistered reports whether Karpenter or Cluster API has seen the node. Until then a kubelet that
+// replaces the list of taints, as that of a process node does, could undo their change of that list.
 func isRegistered(n *corev1.Node) bool {
-	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "karpenter.sh/unregistered" })
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == "karpenter.sh/unregistered" || t.Key == "node.cluster.x-k8s.io/uninitialized"
+	})
 }
 
 func (s *processNodes) start(n *corev1.Node) {

@@ -244,6 +244,16 @@ func TestMergeAddsNodesThatDoNotRun(t *testing.T) {
 	}
 }
 
+// A node that has vanished is not free for jobs, though the status does not yet say that it is gone.
+func TestVanishedNodeIsNotFree(t *testing.T) {
+	p := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: v1alpha1.NodePoolSpec{Nodes: "c1"}}
+	p.Status.Nodes = []v1alpha1.PoolNode{{Name: "c1", State: v1alpha1.PoolRunning, Requested: true}}
+	_, power := Merge([]*v1alpha1.NodePool{p}, nil, start)
+	if c1 := power["c1"]; c1.IsUsable() {
+		t.Errorf("it is %s", c1.State)
+	}
+}
+
 // A node that is ready, but to which no pod can be bound yet, is still booting.
 func TestNodeIsReadyWhenPodsCanBeBound(t *testing.T) {
 	w := newWorld()

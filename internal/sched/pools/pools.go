@@ -172,6 +172,9 @@ func Merge(
 			state := powerOf(p, listed[name], name, object, now)
 			switch {
 			case object == nil:
+				if state.State == v1alpha1.PoolRunning { // it has vanished; the status says so soon
+					state.State = v1alpha1.PoolPoweringDown
+				}
 				added = append(added, t.node(name, &state))
 			case state.State == v1alpha1.PoolPoweringUp: // what it reports may be incomplete
 				replaced[object.Name] = t.node(name, &state)
@@ -298,7 +301,7 @@ func isInitialized(s *v1alpha1.NodePoolSpec, n *corev1.Node) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized
+		return t.Key == corev1.TaintNodeNotReady || t.Key == taintUninitialized || t.Key == taintMachine
 	}) && !IsUnregistered(n)
 }
 

@@ -17,14 +17,20 @@ const (
 	annotationMachineOwner     = "cluster.x-k8s.io/owner-name" // its MachineSet
 )
 
-// isSpare reports whether the node is a Machine of a pool that has not got the name of a node. Cluster
-// API makes such Machines when it replaces others. Jobs must not run there: the node goes, or gets
-// its name when it is needed.
+// taintMachine is the taint with which Machines register: Cluster API has not written its annotations.
+const taintMachine = "node.cluster.x-k8s.io/uninitialized"
+
+// isSpare reports whether the node is a Machine of a pool that has not got the name of a node, or may
+// be one. Cluster API makes such Machines when it replaces others. Jobs must not run there: the node
+// goes, or gets its name when it is needed.
 func isSpare(all []*v1alpha1.NodePool, n *corev1.Node) bool {
-	if n.Annotations[annotationMachine] == "" || n.Annotations[wire.AnnotationNodeName] != "" {
+	if n.Annotations[wire.AnnotationNodeName] != "" {
 		return false
 	}
-	return slices.ContainsFunc(all, func(p *v1alpha1.NodePool) bool {
+	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintMachine }) {
+		return slices.ContainsFunc(all, func(p *v1alpha1.NodePool) bool { return p.Spec.ClusterAPI != nil })
+	}
+	return n.Annotations[annotationMachine] != "" && slices.ContainsFunc(all, func(p *v1alpha1.NodePool) bool {
 		s := p.Spec.ClusterAPI
 		if s == nil || s.Namespace != n.Annotations[annotationMachineNamespace] {
 			return false

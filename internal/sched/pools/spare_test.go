@@ -21,20 +21,23 @@ func TestMachinesWithoutNameAreNoNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace, owner, node string
 		want                   bool
+		taint                  string
 	}{
-		"without name":           {"machines", "hpc-x7k2p", "", false},
-		"with name":              {"machines", "hpc-x7k2p", "c1", true},
-		"of another deployment":  {"machines", "hpc-gpu-x7k2p", "", true},
-		"of another namespace":   {"other", "hpc-x7k2p", "", true},
-		"of no deployment":       {"machines", "control-plane", "", true},
-		"of a set of that name":  {"machines", "hpc", "", true},
-		"of a set of a namesake": {"machines", "hpc2-x7k2p", "", true},
+		"not seen by Cluster API": {want: false, taint: taintMachine},
+		"without name":            {"machines", "hpc-x7k2p", "", false, ""},
+		"with name":               {"machines", "hpc-x7k2p", "c1", true, ""},
+		"of another deployment":   {"machines", "hpc-gpu-x7k2p", "", true, ""},
+		"of another namespace":    {"other", "hpc-x7k2p", "", true, ""},
+		"of no deployment":        {"machines", "control-plane", "", true, ""},
+		"of a set of that name":   {"machines", "hpc", "", true, ""},
+		"of a set of a namesake":  {"machines", "hpc2-x7k2p", "", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "vm-1", Annotations: map[string]string{
 				annotationMachine: "hpc-x7k2p-abcde", annotationMachineNamespace: test.namespace,
 				annotationMachineOwner: test.owner, wire.AnnotationNodeName: test.node,
 			}}}
+			n.Spec.Taints = []corev1.Taint{{Key: test.taint}}
 			merged, _ := Merge([]*v1alpha1.NodePool{pool}, []*corev1.Node{n}, time.Unix(0, 0))
 			got := false
 			for _, m := range merged {

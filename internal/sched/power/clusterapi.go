@@ -71,7 +71,7 @@ func (a clusterAPI) scale(ctx context.Context, pool *v1alpha1.NodePool) error {
 // adjust marks the Machines that have to go, and writes the number of replicas if it differs.
 //
 // Cluster API counts a Machine as a replica until it is gone. One that goes would keep it from
-// making another one, and a node that is drained may go only days later. So there are more
+// making another one, and a node that is drained may go only days later. So there can be more
 // replicas while a Machine is missing; as soon as that exists, they are reduced again.
 func (a clusterAPI) adjust(
 	ctx context.Context, pool *v1alpha1.NodePool, d *unstructured.Unstructured, f *fleet,
@@ -90,12 +90,10 @@ func (a clusterAPI) adjust(
 		}
 	}
 	// Unnamed Machines get the names of missing ones when their progress is asked.
-	surplus := f.unnamed[min(missing, len(f.unnamed)):]
-	leaving := len(f.leaving)
+	surplus := slices.Clip(f.unnamed[min(missing, len(f.unnamed)):])
 	for name, m := range f.byName {
 		if !needed[name] {
-			surplus = append(slices.Clip(surplus), m)
-			leaving++
+			surplus = append(surplus, m)
 		}
 	}
 	for _, m := range surplus {
@@ -103,14 +101,14 @@ func (a clusterAPI) adjust(
 			return err
 		}
 	}
-	replicas := int64(len(needed))
+	replicas := len(needed)
 	if missing > len(f.unnamed) {
-		replicas += int64(leaving)
+		replicas = max(replicas, f.replicasToMake(missing-len(f.unnamed), maxSurge(d)))
 	}
-	if old, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); old == replicas {
+	if old, _, _ := unstructured.NestedInt64(d.Object, "spec", "replicas"); old == int64(replicas) {
 		return nil
 	}
-	patch := []byte(`{"spec":{"replicas":` + strconv.FormatInt(replicas, 10) + `}}`)
+	patch := []byte(`{"spec":{"replicas":` + strconv.Itoa(replicas) + `}}`)
 	return a.cluster.Client.Patch(ctx, d, client.RawPatch("application/merge-patch+json", patch))
 }
 
@@ -141,39 +139,6 @@ func (a clusterAPI) take(ctx context.Context, pool *v1alpha1.NodePool, d *unstru
 	}
 	marked.DeepCopyInto(d)
 	return nil
-}
-
-// fleet has the Machines of a MachineDeployment, each in one of its fields.
-type fleet struct {
-	byName  map[string]*unstructured.Unstructured // that are nodes, by the names of these
-	unnamed []*unstructured.Unstructured          // that are no nodes yet, the oldest first
-	leaving []*unstructured.Unstructured          // that are deleted, or were nodes and are to be deleted
-}
-
-// newFleet returns a fleet of the Machines, the oldest of which comes first. A Machine that is to
-// be deleted, and is no node yet, can still become one.
-func newFleet(machines []*unstructured.Unstructured) *fleet {
-	f := &fleet{byName: map[string]*unstructured.Unstructured{}}
-	for _, m := range machines {
-		_, marked := m.GetAnnotations()[annotationDeleteMachine]
-		name := m.GetAnnotations()[wire.AnnotationNodeName]
-		switch {
-		case m.GetDeletionTimestamp() != nil, marked && name != "":
-			f.leaving = append(f.leaving, m)
-		case name != "" && f.byName[name] == nil:
-			f.byName[name] = m
-		default:
-			f.unnamed = append(f.unnamed, m)
-		}
-	}
-	return f
-}
-
-// isDeleted reports whether the Machine of the node is being deleted.
-func (f *fleet) isDeleted(name string) bool {
-	return f.byName[name] == nil && slices.ContainsFunc(f.leaving, func(m *unstructured.Unstructured) bool {
-		return m.GetDeletionTimestamp() != nil && m.GetAnnotations()[wire.AnnotationNodeName] == name
-	})
 }
 
 func (a clusterAPI) Progress(

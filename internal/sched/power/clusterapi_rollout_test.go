@@ -52,6 +52,41 @@ func TestMachineThatIsDrained(t *testing.T) {
 	b.expectMachines("the other one stays", "m1=c1 m2=c2", 1)
 }
 
+// How many replicas there must be so that one more Machine is made depends on the MachineSets of those
+// that exist.
+func TestReplicasToMakeOneMachine(t *testing.T) {
+	current, outdated := &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "UpToDate", "status": "False"}}},
+	}}
+	strategy := func(version string, fields map[string]any) map[string]any {
+		if version == "v1beta2" {
+			return map[string]any{"rollout": map[string]any{"strategy": fields}}
+		}
+		return map[string]any{"strategy": fields}
+	}
+	surge := func(n any) map[string]any { return map[string]any{"rollingUpdate": map[string]any{"maxSurge": n}} }
+	for name, test := range map[string]struct {
+		spec     map[string]any
+		machines []*unstructured.Unstructured
+		want     int
+	}{
+		"none exists":           {nil, nil, 1},
+		"of the same set":       {nil, []*unstructured.Unstructured{current, current}, 3},
+		"of an old set":         {nil, []*unstructured.Unstructured{outdated}, 1},
+		"two of an old set":     {nil, []*unstructured.Unstructured{outdated, outdated}, 2},
+		"of both":               {nil, []*unstructured.Unstructured{outdated, current}, 2},
+		"no surge":              {strategy("v1beta2", surge(int64(0))), []*unstructured.Unstructured{outdated}, 2},
+		"a surge of two":        {strategy("v1beta1", surge(int64(2))), []*unstructured.Unstructured{outdated, outdated}, 1},
+		"a percentage":          {strategy("v1beta2", surge("50%")), []*unstructured.Unstructured{outdated}, 2},
+		"replaced when deleted": {strategy("v1beta2", map[string]any{"type": "OnDelete"}), []*unstructured.Unstructured{outdated}, 2},
+	} {
+		d := &unstructured.Unstructured{Object: map[string]any{"spec": test.spec}}
+		if n := newFleet(test.machines).replicasToMake(1, maxSurge(d)); n != test.want {
+			t.Errorf("%s: %d replicas, want %d", name, n, test.want)
+		}
+	}
+}
+
 // A Machine fails, and its job gets another node at the same time: the number of replicas that are
 // needed does not change, and yet the failed Machine is replaced.
 func TestFailedMachineIsReplaced(t *testing.T) {
