@@ -190,7 +190,7 @@ func setGrouping(o *Options, p keyvalue.Pair) error {
 }
 
 func (o *Options) setTRES(list string) {
-	o.tres = strings.Split(strings.ToLower(list), ",")
+	o.tres, o.tresTyped = strings.Split(strings.ToLower(list), ","), list
 	o.tresGiven, o.tresNamed = true, !strings.EqualFold(list, "all")
 }
 

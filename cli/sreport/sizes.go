@@ -25,6 +25,7 @@ type sizeReport struct {
 }
 
 func (o *Options) sizesByAccount(d *data) error {
+	o.reportUnknownUsers(d)
 	return o.sizes(d, &sizeReport{"Job Sizes", "Account", 9, func(u *status.Usage) []string {
 		switch {
 		case o.flat:
@@ -56,8 +57,9 @@ func (o *Options) sizesByAccountAndWCKey(d *data) error {
 }
 
 // hideWCKeys removes all usage from a report by wckeys unless the caller is an operator.
-// As in Slurm, the report is printed all the same.
+// As in Slurm, the report is printed all the same, and unknown users are reported before.
 func (o *Options) hideWCKeys(d *data) {
+	o.reportUnknownUsers(d)
 	if !d.operator {
 		d.Items = nil
 		fmt.Fprintln(o.p.Err, noPrivilege)
@@ -71,10 +73,9 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 			" Generate a separate report for each TRES type.\n")
 		return failed()
 	}
-	o.reportUnknownUsers(d)
 	unit := "Time reported in " + o.unit.name
 	if o.tresGiven || o.tres[0] != "cpu" {
-		unit = "TRES type is " + o.tres[0] + "\n" + unit
+		unit = "TRES type is " + cmp.Or(o.tresTyped, o.tres[0]) + "\n" + unit
 	}
 	if o.countJobs {
 		unit = "Units are in number of jobs ran"

@@ -34,9 +34,10 @@ type Options struct {
 	p       *stdio.Process
 	connect func() (Accounting, error)
 
-	style format.FieldStyle
-	unit  unit
-	tres  []string
+	style     format.FieldStyle
+	unit      unit
+	tres      []string
+	tresTyped string // as --tres or tres= had them
 	// tresGiven: --tres or tres= was given. tresNamed: it is not "all".
 	tresGiven, tresNamed bool
 
