@@ -118,7 +118,7 @@ func machineOfSlurm(ctx context.Context) ([]backfill.Node, error) {
 		}
 	}
 	if len(leaves) < 2 {
-		return nil, errors.New("Slurm has no topology of several leaf switches")
+		return nil, errors.New("the topology of Slurm has fewer than two leaf switches")
 	}
 	slices.SortFunc(machine, func(a, b backfill.Node) int { return hostlist.Compare(a.Name, b.Name) })
 	return machine, nil
@@ -285,7 +285,7 @@ func (p *slurmPlacer) start(ctx context.Context, id, nodes int) ([]int, error) {
 			return hostlist.Compare(n.Name, name)
 		})
 		if !ok {
-			return nil, fmt.Errorf("Slurm placed a job on node %s, which has no switch", name)
+			return nil, fmt.Errorf("a job is on node %s, which has no switch", name)
 		}
 		numbers = append(numbers, i)
 	}
