@@ -20,10 +20,16 @@ const (
 	disruptedPart      = 0.55 // of all nodes, at least
 	disruptionPatience = 5 * time.Minute
 	lossPatience       = 5 * time.Second
+	// After a disruption, nodes come back one after the other. Those that are still unreachable
+	// get the time again that the node lifecycle controller gives a node.
+	recoveryPatience = time.Minute
 )
 
 // reachability counts the nodes of the cluster.
-type reachability struct{ all, unreachable int }
+type reachability struct {
+	all, unreachable int
+	recovers         time.Time // when the last disruption ended
+}
 
 func (r reachability) isDisrupted() bool {
 	return r.unreachable >= disruptedNodes && float64(r.unreachable) >= disruptedPart*float64(r.all)
@@ -41,13 +47,16 @@ func (r *reachability) count(n *corev1.Node, by int) {
 }
 
 // countUnreachable counts a node that has changed. When a disruption is over, the jobs on the nodes
-// that are still unreachable are queued.
+// that are still unreachable are queued, as these are lost at another time.
 func (k *Keeper) countUnreachable(old, now *corev1.Node) {
 	k.mu.Lock()
 	was := k.reach.isDisrupted()
 	k.reach.count(old, -1)
 	k.reach.count(now, 1)
 	is := k.reach.isDisrupted()
+	if was && !is {
+		k.reach.recovers = k.Now()
+	}
 	k.mu.Unlock()
 	switch {
 	case is && !was:
@@ -58,12 +67,6 @@ func (k *Keeper) countUnreachable(old, now *corev1.Node) {
 			return j.HoldsAllocation() && j.Status.Allocation != nil && k.anyUnreachable(j.Status.Allocation)
 		})
 	}
-}
-
-func (k *Keeper) isDisrupted() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.reach.isDisrupted()
 }
 
 func (k *Keeper) anyUnreachable(a *v1alpha1.Allocation) bool {
@@ -83,11 +86,18 @@ func (k *Keeper) nodeLost(name string) bool {
 
 // lostAt returns when an unreachable node is lost.
 func (k *Keeper) lostAt(n *corev1.Node) time.Time {
-	patience := lossPatience
-	if k.isDisrupted() {
-		patience = disruptionPatience
+	k.mu.Lock()
+	reach := k.reach
+	k.mu.Unlock()
+	since := readiness(n).LastTransitionTime.Time
+	if reach.isDisrupted() {
+		return since.Add(disruptionPatience)
 	}
-	return readiness(n).LastTransitionTime.Add(patience)
+	at := since.Add(lossPatience)
+	if again := reach.recovers.Add(recoveryPatience); !since.After(reach.recovers) && again.After(at) {
+		at = again
+	}
+	return at
 }
 
 // nextLost returns when the next of the job's nodes will be lost; zero: none will.

@@ -63,13 +63,19 @@ func TestJobsOutliveADisruption(t *testing.T) {
 		k.queue.Done(id)
 	}
 	c.Nodes.Apply(nodeWith("n1", corev1.ConditionTrue, t0.Add(13*time.Second)))
-	expect("two of five remain", 15*time.Second, true, 0)
+	expect("two of five remain", 15*time.Second, false, 75*time.Second)
+	expect("two of five remain for long", 75*time.Second, true, 0)
 	if k.queue.Len() != 1 {
 		t.Errorf("%d jobs are queued when the disruption is over, want the one on n0", k.queue.Len())
 	}
 	c.Nodes.Remove(nodeWith("n0", corev1.ConditionUnknown, t0.Add(10*time.Second)), now)
 	expect("its object is gone", 15*time.Second, true, 0)
-	if want := (reachability{all: 4, unreachable: 1}); k.reach != want {
-		t.Errorf("the nodes are counted as %+v, want %+v", k.reach, want)
+	if k.reach.all != 4 || k.reach.unreachable != 1 {
+		t.Errorf("the nodes are counted as %+v, want 1 of 4", k.reach)
+	}
+	c.Nodes.Apply(nodeWith("n4", corev1.ConditionUnknown, t0.Add(80*time.Second)))
+	now = t0.Add(85 * time.Second)
+	if !k.nodeLost("n4") {
+		t.Error("a node that became unreachable after the disruption is not lost as usual")
 	}
 }
