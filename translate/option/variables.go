@@ -35,8 +35,8 @@ var variablesOf = map[Command]func() []variable{
 }
 
 // orderedVariables returns a function that returns the input variables of c: first those of
-// readOrder, then those whose every value is valid, whose order matters only among those of one
-// option.
+// readOrder. The others follow: they accept every value, so that their order matters only if several
+// belong to one option.
 func orderedVariables(c Command) func() []variable {
 	return sync.OnceValue(func() (list []variable) {
 		for _, o := range table() {

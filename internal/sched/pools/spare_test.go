@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// A Machine of the pool's MachineDeployment is no node for jobs before it has a name of the pool.
-// Machines of others are.
+// A Machine of the pool's MachineDeployment runs no jobs until it has the name of a node of the pool.
+// Machines that belong to others do.
 func TestMachinesWithoutNameAreNoNodes(t *testing.T) {
 	pool := &v1alpha1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "cloud"}, Spec: v1alpha1.NodePoolSpec{
 		Nodes:      "c1",

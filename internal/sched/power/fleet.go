@@ -16,8 +16,9 @@ type fleet struct {
 	unnamed []*unstructured.Unstructured          // that are no nodes yet, the oldest first
 }
 
-// newFleet returns a fleet of the Machines, the oldest of which comes first. Machines that go are no
-// nodes. One that is to be deleted, and is no node yet, can still become one.
+// newFleet sorts the Machines of a MachineDeployment, which are given oldest first. A Machine that is
+// being deleted is not counted as a node. One that is marked for deletion but has no node's name yet
+// can still get one.
 func newFleet(machines []*unstructured.Unstructured) *fleet {
 	f := &fleet{all: machines, byName: map[string]*unstructured.Unstructured{}}
 	for _, m := range machines {
@@ -41,9 +42,9 @@ func (f *fleet) isDeleted(name string) bool {
 	})
 }
 
-// replicasToMake returns the number of replicas with which Cluster API makes n further Machines. They
-// become part of the MachineSet with the present template, which makes as many as it has too few. And
-// all MachineSets together have at most surge Machines more than there are replicas.
+// replicasToMake returns the number of replicas for which Cluster API creates n more Machines. It
+// creates them in the MachineSet of the current template, up to that number of replicas, and all
+// MachineSets together may have at most surge Machines more than replicas.
 func (f *fleet) replicasToMake(n, surge int) int {
 	current := 0
 	for _, m := range f.all {
