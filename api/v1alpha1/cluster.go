@@ -124,6 +124,15 @@ type ClusterSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	RemovalGrace *int32 `json:"removalGraceSeconds,omitempty"` // 20
 
+	// SlurmdTimeout is how many seconds a node may be unreachable until it is down: its jobs are
+	// requeued or end as NODE_FAIL. It counts from when Kubernetes calls the node unreachable,
+	// which is 40 to 50 seconds after the kubelet's last report. A node whose object is deleted
+	// is lost at once. 0: nodes are never down because they do not respond.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65533
+	SlurmdTimeout *int32 `json:"slurmdTimeoutSeconds,omitempty"` // 300
+
 	// RebootProgram is the path of the program that scontrol reboot runs in the scheduler's
 	// process, with the names of the nodes, separated by commas. Without it nodes cannot be
 	// rebooted. ResumeTimeout is the time in seconds until a node must be back, or it is down.
@@ -173,38 +182,6 @@ type ClusterSpec struct {
 	// Parameters has all other parameters of an imported slurm.conf, for scontrol show
 	// config. They have no effect.
 	Parameters map[string]string `json:"parameters,omitempty"`
-}
-
-// Topology describes the network between the nodes as a tree of switches, of which a job
-// gets as few as possible (topology.conf(5)).
-type Topology struct {
-	// Type: "tree" (default), "block" (the switches above the nodes are blocks), or "none".
-	//
-	// +kubebuilder:validation:Enum=tree;block;none
-	Type string `json:"type,omitempty"`
-	// NodeLabels are the keys of labels of the nodes whose values name the switches above a
-	// node, from the top of the tree to the leaf. A node may lack some of them.
-	// Empty: topology.kubernetes.io/zone; network.topology.nvidia.com/ with datacenter, core,
-	// spine, block, leaf, accelerator; berth.hpc/topology (several switches: "spine1.leaf3").
-	//
-	// +kubebuilder:validation:MaxItems=16
-	NodeLabels []string `json:"nodeLabels,omitempty"`
-	// Switches lists the switches, as topology.conf does. If it is not empty, labels are
-	// not used.
-	//
-	// +kubebuilder:validation:MaxItems=20000
-	Switches []TopologySwitch `json:"switches,omitempty"`
-}
-
-// TopologySwitch is a switch, or a block of nodes.
-type TopologySwitch struct {
-	Name string `json:"name"`
-	// Nodes is a host list of the nodes directly below the switch, Switches one of the
-	// switches.
-	Nodes    string `json:"nodes,omitempty"`
-	Switches string `json:"switches,omitempty"`
-	// LinkSpeed is shown by scontrol; it has no effect. 0: 1.
-	LinkSpeed int64 `json:"linkSpeed,omitempty"`
 }
 
 // SiteScripts are the site's own programs around jobs (slurm.conf(5), Prolog, ...).

@@ -538,6 +538,11 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.SlurmdTimeout != nil {
+		in, out := &in.SlurmdTimeout, &out.SlurmdTimeout
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Mail != nil {
 		in, out := &in.Mail, &out.Mail
 		*out = new(MailSettings)

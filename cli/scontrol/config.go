@@ -64,6 +64,7 @@ var parameters = map[string]struct{ name, unit string }{
 	},
 	"propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
 	"rebootProgram":                 {"RebootProgram", ""},
+	"slurmdTimeoutSeconds":          {"SlurmdTimeout", " sec"},
 	"resumeTimeoutSeconds":          {"ResumeTimeout", " sec"},
 }
 

@@ -138,7 +138,7 @@ func (a *Agent) configure() error {
 		return fmt.Errorf("welcome: job: %w", err)
 	}
 	var err error
-	if a.identity, err = peer.NewIdentity(w.Certificate, w.Key); err != nil {
+	if a.identity, err = peer.NewIdentity(w.Certificate, w.Key, time.Duration(w.NodeTimeout)*time.Second); err != nil {
 		return err
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")

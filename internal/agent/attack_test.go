@@ -244,7 +244,7 @@ func TestAttackReplay(t *testing.T) {
 	g.mu.Lock()
 	address := g.hello[0]
 	g.mu.Unlock()
-	id, err := peer.NewIdentity(g.cert, g.key)
+	id, err := peer.NewIdentity(g.cert, g.key, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type cutter struct {
 }
 
 func newCutter(g *gang) *cutter {
-	id, err := peer.NewIdentity(g.cert, g.key)
+	id, err := peer.NewIdentity(g.cert, g.key, 0)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (s *Server) Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCl
 	if err != nil {
 		return nil, err
 	}
-	id, err := peer.NewIdentity(string(cert), string(key))
+	id, err := peer.NewIdentity(string(cert), string(key), 0)
 	if err != nil {
 		return nil, err
 	}

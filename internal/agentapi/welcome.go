@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,6 +189,17 @@ func partitionOf(b *v1alpha1.BatchJob) string {
 	return b.Spec.Partition
 }
 
+// nodeTimeout returns Welcome.NodeTimeout: no earlier than the node is lost for the keeper, which
+// counts from when Kubernetes calls it unreachable.
+func nodeTimeout(p *v1alpha1.ClusterSpec) int32 {
+	const unreachableAfter = 50 * time.Second // the grace period of Kubernetes
+	timeout := p.NodeTimeout()
+	if timeout == 0 {
+		return v1alpha1.MaxSlurmdTimeout
+	}
+	return int32((timeout + unreachableAfter).Seconds())
+}
+
 // circumstances sets account, partition and times.
 func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	p := s.Cluster.Parameters()
@@ -196,6 +208,7 @@ func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	if w.ClusterName = p.ClusterName; w.ClusterName == "" {
 		w.ClusterName = defaultClusterName
 	}
+	w.NodeTimeout = nodeTimeout(&p)
 	if w.KillWait = defaultKillWait; p.KillWait != nil {
 		w.KillWait = *p.KillWait
 	}

@@ -124,7 +124,8 @@ func New(o Options) (*Server, error) {
 		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
 		Operations: &operations.Service{
-			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Agents: o.Agents, Now: o.Now,
+			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Shows: o.Pool.Shows,
+			Agents: o.Agents, Now: o.Now,
 			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout,
 			BulkCanceller: o.BulkCanceller,
 		},

@@ -18,7 +18,7 @@ const daemonNames = `
 	SlurmctldDebug SlurmctldHost SlurmctldLogFile SlurmctldParameters SlurmctldPidFile
 	SlurmctldPlugstack SlurmctldPort SlurmctldPrimaryOffProg SlurmctldPrimaryOnProg
 	SlurmctldSyslogDebug SlurmctldTimeout SlurmdDebug SlurmdLogFile SlurmdParameters SlurmdPidFile
-	SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdTimeout SlurmdUser SrunPortRange
+	SlurmdPort SlurmdSpoolDir SlurmdSyslogDebug SlurmdUser SrunPortRange
 	StateSaveLocation SwitchParameters SwitchType TCPTimeout TmpFS TopologyParam TreeWidth
 	UnkillableStepProgram UnkillableStepTimeout VSizeFactor TaskPlugin TaskPluginParam
 	SchedulerParameters InactiveLimit WaitTime
@@ -41,7 +41,7 @@ const otherNames = `
 	PriorityType PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc PriorityWeightFairshare
 	PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS PriorityWeightTRES PrivateData
 	Prolog PrologEpilogTimeout PrologFlags PrologSlurmctld PropagatePrioProcess PropagateResourceLimits
-	PropagateResourceLimitsExcept RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram
+	PropagateResourceLimitsExcept RequeueExit RequeueExitHold ResumeFailProgram ResumeProgram SlurmdTimeout
 	RebootProgram ResumeRate ResumeTimeout ResvEpilog ResvOverRun ResvProlog SchedulerTimeSlice SchedulerType
 	ScronParameters SelectType SelectTypeParameters SrunEpilog SrunProlog SuspendExcNodes
 	SuspendExcParts SuspendProgram SuspendRate SuspendTime SuspendTimeout TaskEpilog TaskProlog

@@ -40,6 +40,9 @@ var parameters = map[string]setter{
 	"maxjobcount": number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobs = int32(n) }),
 	"minjobage":   number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.MinJobAge = pointer(int32(n)) }),
 	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
+	"slurmdtimeout": number(0, func(c *v1alpha1.ClusterSpec, n int64) {
+		c.SlurmdTimeout = pointer(int32(min(n, v1alpha1.MaxSlurmdTimeout)))
+	}),
 	// One more than the highest array index, so at least 1.
 	"maxarraysize":             number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
 	"overtimelimit":            minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),

@@ -54,6 +54,10 @@ type Welcome struct {
 	EndTime     int64  `json:"endTime"`   // Unix seconds; 0: no limit
 	KillWait    int32  `json:"killWait"`  // seconds
 
+	// NodeTimeout is how many seconds another node of the job may not respond until it is
+	// considered lost; 0: 45.
+	NodeTimeout int32 `json:"nodeTimeout,omitempty"`
+
 	// Unpropagated are the resource limits, without RLIMIT_, that steps inherit from
 	// srun only with --propagate.
 	Unpropagated []string `json:"unpropagated,omitempty"`

@@ -172,6 +172,7 @@ func setUnschedulable(t *testing.T, ctx context.Context, s *Site, node string, v
 // testDeadKubelet kills the kubelet of a job's node: the job is requeued and runs on the other
 // node.
 func testDeadKubelet(t *testing.T, ctx context.Context, s *Site) {
+	setSlurmdTimeout(t, ctx, s, 5)
 	// The first node is allocated, so that the job starts on the second.
 	first := submit(t, ctx, s, "-w", "n1", "-N1", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600")
 	waitUntil(t, ctx, s, first, "RUNNING")

@@ -76,6 +76,7 @@ var cases = []struct {
 	{"scheduler killed", true, testRestart},
 	{"daemons killed", false, testDaemonsKilled},
 	{"daemons killed under load", true, testDaemonsKilledUnderLoad},
+	{"node away", true, testNodeAway},
 	{"node lost", false, testLostNode},        // the last that needs three
 	{"kubelet killed", true, testDeadKubelet}, // the last that needs two
 	{"accounting", false, testAccounting},
@@ -244,16 +245,6 @@ func testRestart(t *testing.T, ctx context.Context, s *Site) {
 	if out := output(t, "second.out"); out != "once\n" {
 		t.Errorf("the job that waited wrote %q", out)
 	}
-}
-
-// testLostNode makes a node fail under a job that must not be requeued.
-func testLostNode(t *testing.T, ctx context.Context, s *Site) {
-	id := submit(t, ctx, s, "-N3", "--no-requeue", "-o", "lost.out", "--wrap", "echo started; srun sleep 600")
-	waitForOutput(t, ctx, "lost.out", "started\n")
-	if err := s.nodes[2].unplug(); err != nil {
-		t.Fatal(err)
-	}
-	waitForState(t, ctx, s, id, "NODE_FAIL")
 }
 
 // testAccounting runs sacct for the jobs of the previous tests, some of which ran while

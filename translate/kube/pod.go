@@ -60,7 +60,22 @@ func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
 	spec.EnableServiceLinks = ptr(false)
 	spec.TerminationGracePeriodSeconds = ptr(in.killWait())
 	spec.SecurityContext = in.podSecurity(spec.SecurityContext)
+	tolerateUnreachable(spec)
 	return pod, in.agent(pod, r)
+}
+
+// tolerateUnreachable keeps Kubernetes from evicting the pod when its node has been unreachable
+// for five minutes: how long a job's nodes are waited for is decided by SlurmdTimeout.
+func tolerateUnreachable(spec *corev1.PodSpec) {
+	chosen := func(t corev1.Toleration) bool {
+		return t.Key == corev1.TaintNodeUnreachable || t.Key == "" && t.Operator == corev1.TolerationOpExists
+	}
+	if slices.ContainsFunc(spec.Tolerations, chosen) { // by the partition's template
+		return
+	}
+	spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+	})
 }
 
 // agent adds the agent to the container that runs the job.

@@ -46,6 +46,7 @@ func (h *fixture) Handle(api.Route)    {}
 type noPool struct{}
 
 func (noPool) NodesView() []status.Node           { return nil }
+func (noPool) Shows(time.Time) bool               { return true }
 func (noPool) TopologyView() *status.Topology     { return &status.Topology{} }
 func (noPool) PartitionsView() []status.Partition { return nil }
 

@@ -5,6 +5,7 @@ package peer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -22,8 +23,8 @@ import (
 // handshakeTimeout limits how long an unauthenticated peer can keep a connection open.
 const handshakeTimeout = 10 * time.Second
 
-// lostTimeout is the time without a response to data or probes after which the other host is
-// considered lost.
+// lostTimeout is the time without a response to data or probes after which the host of a client
+// is considered lost.
 const lostTimeout = 45 * time.Second
 
 // The two kinds of peers, negotiated in the handshake (ALPN): another agent, or a client
@@ -35,19 +36,23 @@ const (
 
 // Identity is the job's certificate, which both sides of a connection have. It is safe
 // for concurrent use.
-type Identity struct{ config *tls.Config }
+type Identity struct {
+	config      *tls.Config
+	nodeTimeout time.Duration
+}
 
 // errOtherCertificate is the error for a peer with another certificate.
 var errOtherCertificate = errors.New("not an agent of this job")
 
-// NewIdentity parses a certificate and its key (PEM).
-func NewIdentity(certificate, key string) (*Identity, error) {
+// NewIdentity parses a certificate and its key (PEM). nodeTimeout is the time without a response
+// after which another node of the job is considered lost; 0: 45 s, as for the host of a client.
+func NewIdentity(certificate, key string, nodeTimeout time.Duration) (*Identity, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	if err != nil {
 		return nil, fmt.Errorf("job's certificate: %w", err)
 	}
 	own := pair.Certificate[0]
-	return &Identity{&tls.Config{
+	return &Identity{nodeTimeout: cmp.Or(nodeTimeout, lostTimeout), config: &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS13,
 		// Frames are only used when they are complete, so records may be large.
@@ -70,12 +75,16 @@ func NewIdentity(certificate, key string) (*Identity, error) {
 // Accept performs the server's handshake. It closes c after an error. isAgent is false
 // for a client.
 func (id *Identity) Accept(c net.Conn) (conn net.Conn, isAgent bool, err error) {
-	keepAlive(c)
+	keepAlive(c, lostTimeout)
 	t := tls.Server(c, id.config)
 	if err := handshake(context.Background(), t); err != nil {
 		return nil, false, err
 	}
-	return t, t.ConnectionState().NegotiatedProtocol == protocolAgent, nil
+	agent := t.ConnectionState().NegotiatedProtocol == protocolAgent
+	if agent {
+		keepAlive(c, id.nodeTimeout)
+	}
+	return t, agent, nil
 }
 
 // Dial connects to the agent at address (host:port), as an agent.
@@ -94,7 +103,11 @@ func (id *Identity) dial(ctx context.Context, address, protocol string) (net.Con
 	if err != nil {
 		return nil, err
 	}
-	keepAlive(c)
+	timeout := lostTimeout
+	if protocol == protocolAgent {
+		timeout = id.nodeTimeout
+	}
+	keepAlive(c, timeout)
 	config := id.config.Clone()
 	config.NextProtos = []string{protocol}
 	t := tls.Client(c, config)
@@ -112,8 +125,8 @@ func handshake(ctx context.Context, t *tls.Conn) error {
 	return nil
 }
 
-// keepAlive makes a connection fail when the other host is lost.
-func keepAlive(c net.Conn) {
+// keepAlive makes a connection fail when the other host has not responded for the timeout.
+func keepAlive(c net.Conn, timeout time.Duration) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
@@ -123,13 +136,12 @@ func keepAlive(c net.Conn) {
 	})
 	raw, err := tcp.SyscallConn()
 	if err == nil {
-		timeout := int(lostTimeout.Milliseconds())
 		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
 			_ = unix.SetsockoptInt(
 				int(fd),
 				unix.IPPROTO_TCP,
 				unix.TCP_USER_TIMEOUT,
-				timeout,
+				int(timeout.Milliseconds()),
 			) //nolint:errcheck // best effort
 		})
 	}

@@ -33,6 +33,9 @@ type Pool interface {
 	NodesView() []status.Node
 	PartitionsView() []status.Partition // the caller may change the slice
 	TopologyView() *status.Topology     // the caller may change its fields
+	// Shows reports whether all of these include every change that this process had seen at
+	// the instant.
+	Shows(at time.Time) bool
 }
 
 // Leader is the process that plans and writes, for a process that only reads.

@@ -50,6 +50,8 @@ func (s *server) NodesView() []status.Node {
 	return slices.Clone(s.nodes)
 }
 
+func (s *server) Shows(time.Time) bool { return true }
+
 func (s *server) TopologyView() *status.Topology { return &status.Topology{Type: "tree"} }
 
 func (s *server) PartitionsView() []status.Partition { return []status.Partition{{Name: "main"}} }

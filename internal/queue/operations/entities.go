@@ -25,18 +25,28 @@ func (s *Service) executeOnEntity(
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	out, done := make([]status.OperationStatus, 0, len(names)), make([]string, 0, len(names))
+	out, changed := make([]status.OperationStatus, 0, len(names)), false
 	for _, name := range names {
 		name, err := act(ctx, name)
 		out = append(out, outcome(name, err))
-		if err == nil {
-			done = append(done, name)
-		}
+		changed = changed || err == nil
 	}
-	if op.Entity == status.EntityNode {
-		s.awaitNodesShown(ctx, done, lowerKeys(op.Set)["state"])
+	if changed {
+		s.awaitShown(ctx)
 	}
 	return out
+}
+
+// awaitShown returns when rows show what has been written, so that the next command sees it, or
+// after a moment: the planner may be busy.
+func (s *Service) awaitShown(ctx context.Context) {
+	if s.Shows == nil || s.StateTimeout == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, shownTimeout))
+	defer cancel()
+	written := s.Now()
+	poll(ctx, func() bool { return s.Shows(written) })
 }
 
 func (s *Service) entityActionFor(c *directory.Caller, op *status.Operation) (entityAction, error) {

@@ -223,28 +223,6 @@ func (s *Service) isCordoned(row *status.Node) bool {
 	return ok && (n.Spec.Unschedulable || n.Annotations[wire.AnnotationState] != "")
 }
 
-// awaitNodesShown returns when the rows of the nodes show the state that they were given, so that
-// the next command sees it, or after a moment: the planner may be busy.
-func (s *Service) awaitNodesShown(ctx context.Context, names []string, state string) {
-	var shown func(*status.Node) bool
-	switch strings.ToUpper(state) {
-	case stateDown, flagDrain, "FAIL":
-		shown = isOut
-	case stateResume, "IDLE", "UNDRAIN":
-		shown = func(row *status.Node) bool { return !isOut(row) }
-	}
-	if shown == nil || len(names) == 0 || s.StateTimeout == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(s.StateTimeout, shownTimeout))
-	defer cancel()
-	poll(ctx, func() bool {
-		return !slices.ContainsFunc(s.Nodes(), func(n status.Node) bool {
-			return slices.Contains(names, n.Name) && !shown(&n)
-		})
-	})
-}
-
 func setNodeComment(_ *Service, p *nodePatch, v string) error {
 	p.annotations[wire.AnnotationComment] = v
 	return nil

@@ -111,27 +111,27 @@ func TestNodeIsResumedAtOnce(t *testing.T) {
 	}
 }
 
-// A change of a node's state returns when the rows of the nodes show it.
-func TestNodeStateIsShown(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	c := clusterOf(fake.Cluster(interceptor.Funcs{}, n))
-	c.service.StateTimeout = time.Minute
-	c.nodes = []status.Node{{Name: "n1", State: "IDLE"}}
-	asked := 0
-	rows := c.service.Nodes
-	c.service.Nodes = func() []status.Node { // the third look sees the new plan
-		if asked++; asked == 3 {
-			c.nodes = []status.Node{{Name: "n1", State: "IDLE", Flags: []string{"DRAIN"}}}
+// A change of a node returns when the rows of the nodes show it.
+func TestNodeChangeIsShown(t *testing.T) {
+	for _, set := range []map[string]string{{"State": "DRAIN", "Reason": "fan"}, {"Weight": "9"}} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+		c := clusterOf(fake.Cluster(interceptor.Funcs{}, n))
+		c.service.StateTimeout = time.Minute
+		asked := 0
+		c.service.Shows = func(at time.Time) bool { // the third look sees the new plan
+			if n, _ := c.Nodes.Get("n1"); len(n.Annotations) == 0 || !at.Equal(c.now) {
+				t.Errorf("%v: asked about %v, before the node was changed", set, at)
+			}
+			asked++
+			return asked == 3
 		}
-		return rows()
-	}
-	if got := c.operation(t, "opal", status.Operation{
-		Verb: status.OpUpdate, Entity: status.EntityNode, Targets: []string{"n1"},
-		Set: map[string]string{"State": "DRAIN", "Reason": "fan"},
-	}).Error; got != "" {
-		t.Fatal(got)
-	}
-	if asked < 3 {
-		t.Errorf("the command returned after %d looks, before the node was shown as drained", asked)
+		if got := c.operation(t, "opal", status.Operation{
+			Verb: status.OpUpdate, Entity: status.EntityNode, Targets: []string{"n1"}, Set: set,
+		}).Error; got != "" {
+			t.Fatal(got)
+		}
+		if asked != 3 {
+			t.Errorf("%v: the command returned after %d looks, not when the node was shown", set, asked)
+		}
 	}
 }

@@ -45,7 +45,10 @@ type Service struct {
 	Directory *directory.Directory
 	Table     *table.Table
 	// Nodes returns the rows of the nodes, in the cluster's order.
-	Nodes  func() []status.Node
+	Nodes func() []status.Node
+	// Shows reports whether the rows of nodes and partitions include every change that this
+	// process had seen at the instant; nil: they always do.
+	Shows  func(at time.Time) bool
 	Agents Sender
 	Now    func() time.Time
 	// Validate returns why a changed job would be refused if its user submitted it
@@ -55,7 +58,7 @@ type Service struct {
 	// bounds); nil: nothing is refused.
 	CheckBounds func(old, now *v1alpha1.BatchJob, c *directory.Caller) error
 	// StateTimeout bounds how long suspend, resume and, for a moment, the cancellation of
-	// pending jobs wait until the states of the jobs show it; 0: they do not wait.
+	// pending jobs and changes of other things wait until rows show it; 0: they do not wait.
 	StateTimeout time.Duration
 	// BulkCanceller, if set, cancels many jobs by one write; nil: each job is
 	// written.

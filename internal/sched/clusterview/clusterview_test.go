@@ -63,6 +63,26 @@ func TestNodesAndPartitions(t *testing.T) {
 	}
 }
 
+// A node that does not respond is down after SlurmdTimeout, as with Slurm.
+func TestUnreachableNodes(t *testing.T) {
+	for _, c := range []struct {
+		since time.Duration
+		want  string
+	}{
+		{time.Minute, "MIXED NOT_RESPONDING "}, {5 * time.Minute, "DOWN NOT_RESPONDING Not responding"},
+	} {
+		nodes := schedtest.FourNodes()
+		nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+			LastTransitionTime: metav1.NewTime(schedtest.Now.Add(-c.since))}}
+		row := Nodes(newSnapshot(snapshot.Input{
+			Nodes: nodes, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.RunningOn("0-1", "n1"))},
+		}))[0]
+		if got := row.State + " " + strings.Join(row.Flags, ",") + " " + row.Reason; got != c.want {
+			t.Errorf("after %v %q, want %q", c.since, got, c.want)
+		}
+	}
+}
+
 // What a completing job holds is shown as free, beside the flag, as by Slurm 22.05.8.
 func TestCompletingJobsHoldNothing(t *testing.T) {
 	completing := schedtest.Job(2, schedtest.RunningOn("2-3", "n1", "n2"))

@@ -165,12 +165,17 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 	case nodeinfo.Down:
 		row.State = "DOWN"
 	case nodeinfo.Unknown:
-		row.State, row.Flags = "DOWN", append(row.Flags, "NOT_RESPONDING")
+		row.Flags = append(row.Flags, "NOT_RESPONDING")
+		if !nodeinfo.IsUnreachable(o) || nodeinfo.IsLost(o, s.Parameters(), time.Unix(s.Time(), 0)) {
+			row.State = "DOWN"
+		}
 	case nodeinfo.Drain:
 		row.Flags = append(row.Flags, "DRAIN")
 	}
 	addReboot(&row, wire.ParseNodeReboot(o.Annotations))
-	row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
+	if row.State == "DOWN" || nodeinfo.Unavailable(o) != nodeinfo.Unknown {
+		row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
+	}
 	if p := s.NodePower(i); p != nil && row.Reason == "" {
 		row.Reason = p.Trouble(o)
 	}

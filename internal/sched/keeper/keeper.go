@@ -78,7 +78,6 @@ type Keeper struct {
 	progress   map[int64]decide.Progress
 	throttle   startThrottle
 	dependents map[int64]map[int64]bool // job -> those whose dependency names it
-	reach      reachability
 
 	deferred deferredWrites
 
@@ -105,6 +104,7 @@ func New(c Config) *Keeper {
 	c.Cluster.Nodes.Subscribe(k.nodeChanged)
 	c.Cluster.Reservations.Subscribe(k.reservationChanged)
 	c.Cluster.NodePools.Subscribe(k.poolChanged)
+	c.Cluster.Settings.Subscribe(k.settingsChanged)
 	return k
 }
 
@@ -242,12 +242,11 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 // nodeChanged queues all jobs on a node that was deleted, is down, no longer responds, or will
 // be removed.
 func (k *Keeper) nodeChanged(old, now *corev1.Node) {
-	k.countUnreachable(old, now)
 	n := now
 	if n == nil {
 		n = old
 	}
-	if now != nil && !isUnreachable(now) && !isDown(now) && now.Annotations[wire.AnnotationRemoval] == "" {
+	if now != nil && !nodeinfo.IsUnreachable(now) && !isDown(now) && now.Annotations[wire.AnnotationRemoval] == "" {
 		return
 	}
 	k.enqueueAll(func(j *v1alpha1.BatchJob) bool {
@@ -338,7 +337,8 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) decide.Facts {
 	return decide.Facts{
 		Job: b, Pods: pods, Unconfirmed: k.Cluster.Pods.AnyUnconfirmed(pods), Leader: leader,
 		Siblings: siblings, PodsReused: k.podsReused(b.RunsIn(), b),
-		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Boot: k.boot, Down: k.nodeDown, Removal: k.removal,
+		PodsReusable: k.podsReusable(b), Unreachable: k.nodeUnreachable, Lost: k.nodeLost,
+		Boot: k.boot, Down: k.nodeDown, Removal: k.removal,
 		Now:   k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,

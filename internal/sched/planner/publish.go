@@ -12,7 +12,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// publish publishes what is planned for the jobs that do not start now, reports those
+// publish publishes what is planned, in a cycle that began at now, for the jobs that do not start
+// now, reports those
 // that never start, and returns when the next cycle is due: when the first of them
 // starts, or a delay of its dependencies ends.
 func (p *Planner) publish(o outcome, now time.Time) (due time.Time) {
@@ -21,7 +22,7 @@ func (p *Planner) publish(o outcome, now time.Time) (due time.Time) {
 		interval = planAllInterval
 	}
 	due = now.Add(interval)
-	plan := query.NewPlan(o.snapshot, len(o.decisions))
+	plan := query.NewPlan(o.snapshot, now, len(o.decisions))
 	for i := range o.decisions {
 		d := &o.decisions[i]
 		if d.StartNow {

@@ -13,6 +13,7 @@ import (
 // published.
 type Plan struct {
 	snapshot *snapshot.Snapshot
+	at       time.Time // every change until then is in the snapshot
 	planned  map[int64]control.Planned
 	serial   uint64
 
@@ -20,10 +21,10 @@ type Plan struct {
 	starts map[string]time.Time // see nodeStarts
 }
 
-// NewPlan returns a plan on the snapshot for about that number of pending jobs. It keeps
-// only what answers queries of the snapshot.
-func NewPlan(s *snapshot.Snapshot, jobs int) *Plan {
-	return &Plan{snapshot: s.ForQueries(), planned: make(map[int64]control.Planned, jobs)}
+// NewPlan returns a plan on the snapshot, whose input was read at that instant, for about that
+// number of pending jobs. It keeps only what answers queries of the snapshot.
+func NewPlan(s *snapshot.Snapshot, at time.Time, jobs int) *Plan {
+	return &Plan{snapshot: s.ForQueries(), at: at, planned: make(map[int64]control.Planned, jobs)}
 }
 
 // Add adds what is planned for a pending job. Of the tasks of an array the first that

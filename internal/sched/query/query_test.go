@@ -60,7 +60,7 @@ func TestQueriesWithoutAPlan(t *testing.T) {
 func TestPublish(t *testing.T) {
 	s, _ := newService()
 	for serial := uint64(1); serial <= 2; serial++ {
-		p := NewPlan(snapshot.New(s.Input(time.Now())), 1)
+		p := NewPlan(snapshot.New(s.Input(time.Now())), time.Now(), 1)
 		p.Add(7, control.Planned{Reason: "JobArrayTaskLimit"})
 		p.Add(7, control.Planned{Reason: "Resources", Priority: int64(serial)})
 		p.Add(7, control.Planned{Reason: "Priority"})
@@ -71,6 +71,34 @@ func TestPublish(t *testing.T) {
 			t.Errorf("plan %d: %+v", got, planned)
 		}
 	}
+}
+
+// A plan shows the changes before it; later ones are shown by the next plan.
+func TestShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newService()
+		publish := func() {
+			t.Helper()
+			at := time.Now()
+			s.Publish(NewPlan(snapshot.New(s.Input(at)), at, 0))
+		}
+		shows := func(want bool) {
+			t.Helper()
+			if s.Shows(time.Now()) != want {
+				t.Errorf("shown: %t", !want)
+			}
+		}
+		shows(true) // without a plan every answer is new
+		publish()
+		shows(true)
+		time.Sleep(time.Second)
+		shows(true) // nothing has changed
+		fake.Feed(c, schedtest.Job(1, schedtest.RunningOn("0-1", "n1")))
+		time.Sleep(time.Second)
+		shows(false)
+		publish()
+		shows(true)
+	})
 }
 
 // The usage of a QOS is that of all its jobs.

@@ -27,7 +27,8 @@ import (
 type Service struct {
 	Source
 
-	newest atomic.Pointer[Plan]
+	newest     atomic.Pointer[Plan]
+	lastChange atomic.Int64 // when what answers depend on last changed, in Unix nanoseconds; 0: never
 
 	// Used in a process without a planner: the snapshot that answers queries, and whether
 	// the cluster has changed since it was made.
@@ -49,17 +50,16 @@ type Service struct {
 // yet.
 func New(c *control.Cluster, now func() time.Time) *Service {
 	s := &Service{Source: Source{cluster: c, now: now}}
-	change := func() { s.changed.Store(true) }
-	changeShape := func() { s.changed.Store(true); s.outdated.Store(true) }
-	c.Jobs.Subscribe(func(_, _ *v1alpha1.BatchJob) { change() })
+	changeShape := func() { s.noteChange(); s.outdated.Store(true) }
+	c.Jobs.Subscribe(func(_, _ *v1alpha1.BatchJob) { s.noteChange() })
 	c.Pods.Subscribe(func(old, now *corev1.Pod) {
 		if _, ok := PodChange(c, old, now); ok {
-			change()
+			s.noteChange()
 		}
 	})
-	c.Reservations.Subscribe(func(_, _ *v1alpha1.Reservation) { change() })
-	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { change() })
-	c.Users.Subscribe(func(_, _ *v1alpha1.User) { change() })
+	c.Reservations.Subscribe(func(_, _ *v1alpha1.Reservation) { s.noteChange() })
+	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { s.noteChange() })
+	c.Users.Subscribe(func(_, _ *v1alpha1.User) { s.noteChange() })
 	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { changeShape() })
 	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { changeShape() })
 	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { changeShape() })
@@ -70,6 +70,15 @@ func New(c *control.Cluster, now func() time.Time) *Service {
 		}
 	})
 	return s
+}
+
+// noteChange notes that something has changed, which is in the stores already.
+func (s *Service) noteChange() {
+	s.changed.Store(true)
+	at := s.now().UnixNano()
+	for last := s.lastChange.Load(); at > last && !s.lastChange.CompareAndSwap(last, at); {
+		last = s.lastChange.Load()
+	}
 }
 
 // observeInterval is how long a snapshot answers in a process without a planner while
@@ -90,6 +99,12 @@ func (s *Service) snapshot() *snapshot.Snapshot {
 		s.observed, s.observedAt = snapshot.New(s.Input(now)).ForQueries(), now
 	}
 	return s.observed
+}
+
+// Shows reports whether answers include every change that this process had seen at the instant.
+func (s *Service) Shows(at time.Time) bool {
+	p := s.newest.Load()
+	return p == nil || !p.at.Before(at) || p.at.UnixNano() >= s.lastChange.Load()
 }
 
 // NodesView returns a row for every node of the pool, ordered by name.

@@ -33,8 +33,10 @@ func node(i int, ready bool) *corev1.Node {
 			Allocatable: corev1.ResourceList{
 				"cpu": *resource.NewQuantity(cpusOfNode, resource.DecimalSI), "memory": resource.MustParse("4000Mi"),
 			},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
-			NodeInfo:   corev1.NodeSystemInfo{BootID: "0"},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Now()},
+			},
+			NodeInfo: corev1.NodeSystemInfo{BootID: "0"},
 		},
 	}
 }

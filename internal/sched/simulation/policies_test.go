@@ -25,6 +25,8 @@ const (
 // modes are how the jobs of the classes are preempted.
 var modes = map[string]string{classSpare: preemption.ModeRequeue, classScrap: preemption.ModeCancel}
 
+var minute int32 = 60
+
 // graceSeconds is the time between the warning of a job of the class scrap and its end.
 const graceSeconds = 20
 
@@ -33,6 +35,7 @@ func policies(preemptType string) []client.Object {
 	settings := v1alpha1.ClusterSpec{PreemptType: preemptType, PreemptMode: preemption.ModeRequeue}
 	if preemptType == preemptByQOS {
 		settings.BackfillOrder = "slowdown"
+		settings.SlurmdTimeout = &minute // otherwise every node comes back before its jobs are given up
 	}
 	all := []client.Object{
 		fake.Settings(settings),

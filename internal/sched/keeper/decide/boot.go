@@ -23,7 +23,7 @@ func (f *Facts) awaitNodes() (a Action, ready time.Time, ok bool) {
 			return f.bootFailed("node " + n + " did not boot: " + b.Failed), ready, true
 		case b.Waiting:
 			waits = true
-		case f.Lost(n):
+		case f.Unreachable(n): // nothing has begun there, so there is nothing to wait for
 			return returnToQueue("node " + n + " was lost"), ready, true
 		case f.Down != nil && f.Down(n): // its agent may never report
 			return returnToQueue("node " + n + " was set down"), ready, true

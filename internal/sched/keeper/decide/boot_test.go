@@ -42,9 +42,9 @@ func TestJobAwaitsItsNodes(t *testing.T) {
 			b := schedtest.Attempt(v1alpha1.StateConfiguring, changes...)
 			f := Facts{
 				Job: b, Now: t0.Add(c.after), Rules: Rules{StartTimeout: timeout, PullTimeout: timeout, Requeue: true},
-				Boot: func(n string) Boot { return c.boot[n] },
-				Down: func(n string) bool { return n == c.down },
-				Lost: func(n string) bool { return c.boot[n].Waiting || c.boot[n].Failed != "" },
+				Boot:        func(n string) Boot { return c.boot[n] },
+				Down:        func(n string) bool { return n == c.down },
+				Unreachable: func(n string) bool { return c.boot[n].Waiting || c.boot[n].Failed != "" },
 			}
 			a := Next(f)
 			if a.Kind != c.want || a.Outcome.Final != c.final || a.Outcome.Message != c.why {

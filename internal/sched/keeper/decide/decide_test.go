@@ -114,6 +114,8 @@ func unschedulableSince(t time.Time) func(*corev1.Pod) {
 	}
 }
 
+func never(string) bool { return false }
+
 func pods(p ...*corev1.Pod) []*corev1.Pod { return p }
 
 var rules = Rules{KillWait: 30 * time.Second, MinJobAge: 5 * time.Minute,
@@ -130,6 +132,7 @@ func TestDecide(t *testing.T) {
 		pods     []*corev1.Pod
 		after    time.Duration // since t0
 		lost     string
+		silent   string // unreachable, but not lost
 		down     string
 		awaited  bool
 		expires  time.Duration // since t0; 0: never
@@ -157,6 +160,11 @@ func TestDecide(t *testing.T) {
 		{name: "a preempted job is requeued after its grace time", job: aJob("RUNNING", preempted("REQUEUE")), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PENDING"},
 		{name: "a preempted job that may not be requeued ends", job: aJob("RUNNING", preempted("REQUEUE"), noRequeue), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PREEMPTED"},
 		{name: "a job preempted by cancelling ends", job: aJob("RUNNING", preempted("CANCEL")), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PREEMPTED"},
+		{name: "a running job waits for an unreachable node", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), silent: "n2", want: Wait, wake: 10 * time.Minute},
+		{name: "as does a job that ends there", job: aJob("COMPLETING", completing("CANCELLED")), pods: pods(pod(0), pod(1)), silent: "n1", want: Terminate},
+		{name: "a job that has not begun does not", job: aJob("CONFIGURING", noRequeue), progress: created, silent: "n2", want: End, final: "PENDING"},
+		{name: "a script that failed without the node did not fail by itself", job: aJob("RUNNING", noRequeue), silent: "n2", want: End, final: "NODE_FAIL",
+			pods: pods(pod(0, missed("n2", time.Second)), pod(1))},
 		{name: "a node set down", job: aJob("RUNNING", noRequeue), pods: pods(pod(0), pod(1)), down: "n2", want: End, final: "NODE_FAIL"},
 		{name: "a node set down and requeue", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), down: "n2", want: End, final: "PENDING"},
 		{name: "a job on a node set down is terminated by its agent", job: aJob("COMPLETING", completing("NODE_FAIL")), pods: pods(pod(0), pod(1)), down: "n1", want: Terminate},
@@ -317,7 +325,8 @@ func TestDecide(t *testing.T) {
 				expires = t0.Add(tt.expires)
 			}
 			a := Next(Facts{ReservationEnds: expires, Unstored: strings.Contains(tt.name, "unstored"), Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules, IsAwaited: tt.awaited,
-				Progress: tt.progress, PlanReason: tt.reason, Lost: func(n string) bool { return n == tt.lost }, Down: func(n string) bool { return n == tt.down }})
+				Progress: tt.progress, PlanReason: tt.reason, Lost: func(n string) bool { return n == tt.lost },
+				Unreachable: func(n string) bool { return n == tt.lost || n == tt.silent }, Down: func(n string) bool { return n == tt.down }})
 			if a.Kind != tt.want || a.Outcome.Final != tt.final || a.Outcome.Hold != tt.held {
 				t.Fatalf("got action %d %+v, want %d %s", a.Kind, a.Outcome, tt.want, tt.final)
 			}
@@ -387,7 +396,7 @@ func TestUnconfirmedPodsAreReadAgain(t *testing.T) {
 			b = aJob(state, completing("COMPLETED"))
 		}
 		f := Facts{Job: b, Pods: pods(pod(0), pod(1)), Unconfirmed: true, Now: t0, Rules: rules,
-			Lost:     func(string) bool { return false },
+			Lost: never, Unreachable: never,
 			Progress: Progress{Attempt: b.Status.Attempt, CleanedUp: true, PodsRead: true, PodsReadAt: t0}}
 		if a := Next(f); a.Kind == ReadPods || a.Wake.IsZero() || a.Wake.After(t0.Add(readPodsAgain)) {
 			t.Errorf("%s, just read: %+v, want to wake after %v", state, a, readPodsAgain)

@@ -18,9 +18,9 @@ type Facts struct {
 	Pods    []*corev1.Pod // of the job, of any attempt
 	// Unconfirmed: some of the pods were read, and the watch has not delivered them.
 	Unconfirmed bool
-	// Lost reports whether the node (by its Kubernetes name) was deleted or no longer
-	// responds.
-	Lost func(node string) bool
+	// Unreachable reports whether the node (by its Kubernetes name) was deleted or does not
+	// respond; Lost whether it was deleted or has not responded for SlurmdTimeout.
+	Unreachable, Lost func(node string) bool
 	// Boot returns whether the node (by its Kubernetes name) has yet to boot; nil: all nodes run.
 	Boot func(node string) Boot
 	// Removal returns when it was announced that the node (by its Kubernetes name) will be

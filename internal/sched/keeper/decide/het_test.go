@@ -25,7 +25,7 @@ func TestHetComponentsFailTogether(t *testing.T) {
 		{sibling(v1alpha1.StateNodeFail, ""), End, v1alpha1.StateNodeFail},
 	} {
 		a := Next(Facts{Job: aJob("RUNNING", noRequeue), Pods: pods(pod(0), pod(1)), Now: t0, Rules: rules, Siblings: []*v1alpha1.BatchJob{tt.sibling},
-			Lost: func(string) bool { return false }})
+			Lost: never, Unreachable: never})
 		if a.Kind != tt.want || a.Outcome.Final != tt.final {
 			t.Errorf("%s %s: %d %+v", tt.sibling.Status.State, tt.sibling.Status.Final, a.Kind, a.Outcome)
 		}
@@ -66,7 +66,7 @@ func TestHetComponentsArePreemptedTogether(t *testing.T) {
 		{sibling(v1alpha1.StatePending, earlier), t0.Add(2 * time.Second), Wait, ""},
 	} {
 		a := Next(Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: tt.now, Rules: rules,
-			Siblings: []*v1alpha1.BatchJob{tt.sibling}, Lost: func(string) bool { return false }})
+			Siblings: []*v1alpha1.BatchJob{tt.sibling}, Lost: never, Unreachable: never})
 		if a.Kind != tt.want || a.Outcome.Final != tt.final {
 			t.Errorf("%d: %d %+v", i, a.Kind, a.Outcome)
 		}

@@ -66,7 +66,7 @@ func TestPodsThatDoNotStart(t *testing.T) {
 			why: "not every node reported within 1m0s: pod p1 on n2 has not started: ImagePullBackOff: no such image"},
 		{name: "all run", pods: pods(pod(0), pod(1)), after: time.Minute, want: End, why: "not every node reported within 1m0s"},
 	} {
-		a := Next(Facts{Job: aJob("CONFIGURING"), Pods: c.pods, Now: t0.Add(c.after), Lost: func(string) bool { return false },
+		a := Next(Facts{Job: aJob("CONFIGURING"), Pods: c.pods, Now: t0.Add(c.after), Lost: never, Unreachable: never,
 			Rules:    Rules{StartTimeout: time.Minute, PullTimeout: 10 * time.Minute},
 			Progress: Progress{Attempt: 2, Created: true}})
 		var wake time.Duration

@@ -42,7 +42,7 @@ func TestNodeWillBeRemoved(t *testing.T) {
 		r.RemovalGrace = grace
 		a := Next(Facts{
 			Job: b, Pods: []*corev1.Pod{pod(0), pod(1)}, Now: t0.Add(tt.after), Rules: r,
-			Lost:     func(string) bool { return false },
+			Lost: never, Unreachable: never,
 			Progress: Progress{Attempt: b.Status.Attempt, RemovalWarned: tt.warned, PodsRead: true},
 			Removal: func(node string) (time.Time, string) {
 				if node == nodes[tt.node] {

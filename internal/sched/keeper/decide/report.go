@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// nodeLossGrace is how long Kubernetes may take to mark a node as lost after an
+// nodeLossGrace is how long Kubernetes may take to call a node unreachable after an
 // agent missed it. The grace period of Kubernetes (50 s by default) counts from the
 // node's last heartbeat, the agent's patience from the last packet; either may end
 // first.
@@ -53,8 +53,8 @@ func (f *Facts) requeueByExitCode(own Action) Action {
 }
 
 // outcomeOfLostNode returns the action for a job whose script failed after a node of the
-// job stopped responding: if the node is lost, which may be known only later, that is the
-// cause. ok is false if the failure of the script counts.
+// job stopped responding: if the node is unreachable, which may be known only later, that is
+// the cause. ok is false if the failure of the script counts.
 func (f *Facts) outcomeOfLostNode(r wire.Report, ended time.Time) (a Action, ok bool) {
 	if r.LostNode == "" || f.Job.Spec.Job.Batch.NoKill || f.Job.Status.Allocation == nil {
 		return Action{}, false
@@ -64,7 +64,7 @@ func (f *Facts) outcomeOfLostNode(r wire.Report, ended time.Time) (a Action, ok 
 		if nodes[i].Name != r.LostNode {
 			continue
 		}
-		if n := nodes[i].ObjectName(); f.Lost(n) {
+		if n := nodes[i].ObjectName(); f.Unreachable(n) {
 			return f.nodeFailed("node " + n + " was lost"), true
 		}
 		// A pod that is being deleted goes because the batch host's pod ended.

@@ -7,7 +7,7 @@ import (
 
 func TestThrottledJobKeepsItsNodes(t *testing.T) {
 	late := t0.Add(10 * rules.StartTimeout)
-	f := Facts{Job: aJob("CONFIGURING"), Now: t0, Rules: rules, StartThrottled: true, Lost: func(string) bool { return false }}
+	f := Facts{Job: aJob("CONFIGURING"), Now: t0, Rules: rules, StartThrottled: true, Lost: never, Unreachable: never}
 	if a := Next(f); a.Kind != WaitStart || !a.Wake.Equal(t0.Add(ThrottlePause)) {
 		t.Errorf("a throttled job does not wait for its turn: %+v", a)
 	}

@@ -98,7 +98,7 @@ func TestDecideWorkload(t *testing.T) {
 	for _, tt := range tests {
 		a := Next(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
 			Assumed: control.IsSinglePod(tt.job) && tt.job.Status.State != "",
-			Lost:    func(n string) bool { return n == tt.lost }})
+			Lost:    func(n string) bool { return n == tt.lost }, Unreachable: func(n string) bool { return n == tt.lost }})
 		wake := time.Duration(0)
 		if !a.Wake.IsZero() {
 			wake = a.Wake.Sub(t0.Add(tt.after))
@@ -116,7 +116,7 @@ func TestDecideWorkload(t *testing.T) {
 // For an evicted pod it names none.
 func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	f := Facts{Job: aJob("CONFIGURING"), Pods: pods(pod(0), pod(1, refusedByKubelet)), Now: t0, Rules: rules,
-		Lost: func(string) bool { return false }}
+		Lost: never, Unreachable: never}
 	if a := Next(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
 		t.Errorf("%+v", a)
 	}
@@ -139,7 +139,7 @@ func TestKubeletRefusalNamesTheNode(t *testing.T) {
 // A job runs beyond its limit for as long as OverTimeLimit allows.
 func TestOverTimeLimit(t *testing.T) {
 	for after, want := range map[time.Duration]Kind{12 * time.Minute: Wait, 13*time.Minute - time.Second: Wait, 13 * time.Minute: End} {
-		f := Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: t0.Add(after), Rules: rules, Lost: func(string) bool { return false }}
+		f := Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: t0.Add(after), Rules: rules, Lost: never, Unreachable: never}
 		f.Rules.OverTimeLimit = 3 * time.Minute
 		a := Next(f)
 		if a.Kind != want || want == End && a.Outcome.Final != v1alpha1.StateTimeout || want == Wait && !a.Wake.Equal(t0.Add(13*time.Minute)) {
@@ -187,7 +187,7 @@ func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 func TestPodsOnNodesThatHaveJustBooted(t *testing.T) {
 	f := Facts{Job: aJob("CONFIGURING", representing("group ml/g")), Rules: rules,
 		Pods: pods(pod(0), pod(1, unschedulableSince(t0))),
-		Lost: func(string) bool { return false },
+		Lost: never, Unreachable: never,
 		Boot: func(string) Boot { return Boot{Ready: t0.Add(5 * time.Second)} }}
 	for after, want := range map[time.Duration]Kind{24 * time.Second: Wait, 25 * time.Second: End} {
 		f.Now = t0.Add(after)
