@@ -41,7 +41,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := c.Cluster
-	if s.ClusterName != "reference" || s.FirstJobID != 1001 || *s.KillWait != 5 || *s.MinJobAge != 300 ||
+	if s.ClusterName != "reference" || s.FirstJobID != 1001 || *s.KillWait != 5 || *s.MinJobAge != 300 || *s.SlurmdTimeout != 240 ||
 		!reflect.DeepEqual(
 			s.PropagateResourceLimitsExcept,
 			[]string{"MEMLOCK"},
