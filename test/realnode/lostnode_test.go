@@ -16,10 +16,10 @@ import (
 // with a step over all nodes.
 func testNodeAway(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N3", "--no-requeue", "-o", "away.out", "--wrap",
-		"srun -l sh -c 'echo started; until [ -e back ]; do sleep 0.2; done; echo done'")
-	waitForOutput(t, ctx, "away.out", "0: started\n1: started\n2: started\n")
+		"srun sh -c 'echo started; until [ -e back ]; do sleep 0.2; done; echo done'")
+	waitForOutput(t, ctx, "away.out", strings.Repeat("started\n", 3))
 	state := func() string {
-		out, _ := s.As(ctx, operator, operator.Home(), "sinfo", "-h", "-N", "-n", "n3", "-o", "%t")
+		out, _ := s.As(ctx, operator, operator.Home(), "sinfo", "-h", "-p", "main", "-N", "-n", "n3", "-o", "%t")
 		return strings.TrimSpace(out)
 	}
 	began := time.Now()
@@ -43,7 +43,7 @@ func testNodeAway(t *testing.T, ctx context.Context, s *Site) {
 	t.Logf("it was away for %.0f s", time.Since(began).Seconds())
 	writeHome(t, "back", "")
 	waitForState(t, ctx, s, id, "COMPLETED")
-	if out := output(t, "away.out"); strings.Count(out, ": done\n") != 3 {
+	if out := output(t, "away.out"); strings.Count(out, "done\n") != 3 {
 		t.Errorf("the job wrote %q", out)
 	}
 }
