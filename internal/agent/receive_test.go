@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func TestReceive(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs bytes.Buffer
-			code := receiveFile(string(description), bytes.NewReader(tt.input), &errs)
+			code := receiveFile(string(description), io.NopCloser(bytes.NewReader(tt.input)), &errs)
 			if errs.String() != tt.message || (code == 0) != (tt.message == "") {
 				t.Errorf("code %d, %q; want %q", code, errs.String(), tt.message)
 			}
@@ -121,7 +122,7 @@ func received(t *testing.T, r *step.FileSpec) (int, string) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	return receiveFile(string(description), bytes.NewReader([]byte("new")), &errs), errs.String()
+	return receiveFile(string(description), io.NopCloser(strings.NewReader("new")), &errs), errs.String()
 }
 
 // TestReceivePermissions checks that a user can overwrite a writable file in a read-only

@@ -64,6 +64,10 @@ func Follow(conn *Conn, in *Input, handle Handler) error {
 // Input sends a stream to tasks. It sends no more than they have credit for: each task
 // gives credit for the bytes that it acknowledges.
 type Input struct {
+	// Piece is the number of bytes that Copy sends at most in a frame: MaxData, unless it
+	// is set before Copy is called.
+	Piece int
+
 	conn   *Conn
 	window int
 
@@ -76,7 +80,7 @@ type Input struct {
 // NewInput returns the input of the given tasks: all tasks of the step, or one.
 // window is the credit of a task: Window or FileWindow.
 func NewInput(conn *Conn, tasks []uint32, window int) *Input {
-	in := &Input{conn: conn, window: window, read: make(map[uint32]uint64, len(tasks))}
+	in := &Input{Piece: MaxData, conn: conn, window: window, read: make(map[uint32]uint64, len(tasks))}
 	in.cond = sync.NewCond(&in.mu)
 	for _, t := range tasks {
 		in.read[t] = 0
@@ -103,11 +107,7 @@ func (in *Input) waitForCredit() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for len(in.read) > 0 {
-		slowest := in.sent
-		for _, n := range in.read {
-			slowest = min(slowest, n)
-		}
-		if credit := in.window - int(in.sent-slowest); credit > 0 {
+		if credit := in.credit(); credit > 0 {
 			return credit
 		}
 		in.cond.Wait()
@@ -115,11 +115,26 @@ func (in *Input) waitForCredit() int {
 	return 0
 }
 
+// credit returns the credit of the slowest task, which is not positive if that has none. A task
+// that has not read anything yet gets only one frame, because it may not want its input. The
+// caller holds in.mu.
+func (in *Input) credit() int {
+	credit := in.window
+	for _, n := range in.read {
+		window := in.window
+		if n == 0 {
+			window = min(window, MaxData)
+		}
+		credit = min(credit, window-int(in.sent-n))
+	}
+	return credit
+}
+
 // Copy sends r to task (or AllTasks) until r ends, no task reads any more, or the
 // connection breaks. Errors are not returned: the goroutine that reads from the
 // connection gets them.
 func (in *Input) Copy(r io.Reader, task uint32) {
-	buf := make([]byte, MaxData)
+	buf := make([]byte, in.Piece)
 	for {
 		credit := in.waitForCredit()
 		if credit == 0 {

@@ -63,9 +63,11 @@ const (
 const AllTasks uint32 = 0xffffffff
 
 // Limits of a frame's payload, in bytes. Launch and Request carry an
-// environment; nothing else is large.
+// environment; nothing else is large. A client sends more than MaxData of input
+// only to an agent that says so in Created, because older ones refuse it.
 const (
 	MaxData    = 64 << 10
+	MaxInput   = 256 << 10
 	MaxMessage = 1 << 20
 	MaxLaunch  = 32 << 20
 )
@@ -115,7 +117,9 @@ func limit(t Type) uint32 {
 		return MaxLaunch
 	case FrameCollect, FrameCollected, FrameModex:
 		return MaxModex
-	case FrameStdin, FrameStdout, FrameStderr:
+	case FrameStdin:
+		return MaxInput
+	case FrameStdout, FrameStderr:
 		return MaxData
 	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone, FrameSample:
 		return 16
@@ -234,16 +238,16 @@ func (c *Conn) Receive() (*Frame, error) {
 	}
 	f := &Frame{Type: Type(h[0]), Flags: h[1], Task: binary.BigEndian.Uint32(h[2:])}
 	n := binary.BigEndian.Uint32(h[6:])
-	max := limit(f.Type)
-	if max == 0 || n > max {
+	most := limit(f.Type)
+	if most == 0 || n > most {
 		return nil, fmt.Errorf("%w: type %d with %d bytes", ErrFrame, f.Type, n)
 	}
-	if n > MaxData {
+	if n > MaxInput {
 		f.Data = make([]byte, 0, MaxData)
 		return f, c.readLarge(f, n)
 	}
 	if uint32(cap(c.buf)) < n {
-		c.buf = make([]byte, MaxData)
+		c.buf = make([]byte, max(n, MaxData))
 	}
 	f.Data = c.buf[:n]
 	if _, err := io.ReadFull(c.r, f.Data); err != nil {

@@ -20,6 +20,7 @@ func TestSendReceive(t *testing.T) {
 	frames := []Frame{
 		{Type: FrameStdin, Task: 7, Data: []byte("abc")}, {Type: FrameDone},
 		{Type: FrameStdout, Flags: FlagPartial, Task: AllTasks, Data: big[:MaxData]},
+		{Type: FrameStdin, Task: 2, Data: big},
 		{Type: FrameLaunch, Data: big}, {Type: FrameStdinAck, Task: 1, Data: Count(99)},
 	}
 	for i := range frames {

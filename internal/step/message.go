@@ -197,6 +197,20 @@ type FileSpec struct {
 	// Pattern replaces %s (the step) and %N (the node) in Path, as in names of
 	// output files.
 	Pattern bool `json:"pattern,omitempty"`
+	// Source lets nodes of the client's machine read the file themselves; nil: all nodes read
+	// their input.
+	Source *Source `json:"source,omitempty"`
+	// Token is different for each transfer. Nodes of one machine that replace (Force) the same
+	// file recognize each other by it. Empty: each of them writes the file.
+	Token string `json:"token,omitempty"`
+}
+
+// Source identifies the file that a client sends. It is not the file's path on other machines.
+type Source struct {
+	Path   string `json:"path"`
+	Kernel string `json:"kernel"` // the boot id of the client's kernel
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
 }
 
 // Values of Command.Stdin.
@@ -315,6 +329,8 @@ type Created struct {
 	Tasks    uint32   `json:"tasks"`
 	TaskNode []int32  `json:"taskNode"` // index in Nodes of each task's node
 	KillWait int32    `json:"killWait"` // seconds
+	// MaxInput is the number of bytes of input that a frame may have; 0: MaxData.
+	MaxInput int32 `json:"maxInput,omitempty"`
 }
 
 // Started names tasks that run.

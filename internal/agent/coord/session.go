@@ -246,7 +246,7 @@ func (s *session) killedBy(user string) {
 func (c *Coordinator) describe(g *allocation) *step.Created {
 	created := &step.Created{
 		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count,
-		TaskNode: g.layout.TaskNode(), KillWait: c.job.KillWait,
+		TaskNode: g.layout.TaskNode(), KillWait: c.job.KillWait, MaxInput: step.MaxInput,
 	}
 	for _, i := range g.layout.Nodes {
 		created.Nodes = append(created.Nodes, c.job.Nodes[i].Name)

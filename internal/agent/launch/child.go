@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/step"
@@ -19,12 +20,27 @@ type child struct {
 	up     Sink
 	outbox // frames for it; limited by the tasks' credit
 	exited map[uint32]bool
+
+	readers atomic.Int64 // tasks that have not closed their input
 }
 
 func newChild(node *Node, l *step.Launch, part []step.NodeTasks, up Sink) *child {
 	c := &child{node: node, launch: *l, up: up, outbox: newOutbox(), exited: map[uint32]bool{}}
 	c.launch.Nodes = part
+	for i := range part {
+		c.readers.Add(int64(len(part[i].Tasks)))
+	}
 	return c
+}
+
+// inputClosed reports whether all tasks of the subtree have closed their input.
+func (c *child) inputClosed() bool { return c.readers.Load() <= 0 }
+
+// enqueueForAll queues a frame for all tasks, unless it is input that none of them reads.
+func (c *child) enqueueForAll(f *step.Frame) {
+	if f.Type != step.FrameStdin || !c.inputClosed() {
+		c.enqueue(f)
+	}
 }
 
 // run serves the connection until the subtree is done or lost.
@@ -87,6 +103,8 @@ func (c *child) serve(ctx context.Context) error {
 				c.node.Keep(c.launch.Nodes[0].Node, conn)
 			}
 			return nil
+		case step.FrameStdinClosed:
+			c.readers.Add(-1)
 		case step.FrameExit:
 			var e step.Exit
 			if err := f.Decode(&e); err != nil {

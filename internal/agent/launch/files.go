@@ -65,23 +65,29 @@ func (t *tasks) stdin(k *task, patterns env.PatternValues) (*os.File, error) {
 		return nil, err
 	}
 	if t.launch.Command.Receive != nil {
-		enlargePipe(w)
+		// Until the task reads, the pipe holds less than the first piece of its input. A task
+		// that has the file already closes its input, and then the client sends no more.
+		setPipeSize(w, smallPipe)
+		k.input.started = func() { setPipeSize(w, largePipe) }
 	}
 	k.input.file = w
 	go k.input.copy()
 	return r, nil
 }
 
-// pipeSize is the size of a pipe for the contents of a file, in bytes. It is the
-// maximum that the kernel permits an unprivileged process.
-const pipeSize = 1 << 20
+// The sizes of a pipe for the contents of a file, in bytes. A kernel permits an unprivileged
+// process no more than largePipe.
+const (
+	smallPipe = 4 << 10
+	largePipe = 1 << 20
+)
 
-// enlargePipe enlarges the buffer of a pipe, if the kernel permits it, so that the
+// setPipeSize sets the size of the buffer of a pipe, if the kernel permits it. In a large one, the
 // agent and the reader alternate less often.
-func enlargePipe(w *os.File) {
+func setPipeSize(w *os.File, size int) {
 	if raw, err := w.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
-			unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) //nolint:errcheck // best effort
+			unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size) //nolint:errcheck // best effort
 		})
 	}
 }

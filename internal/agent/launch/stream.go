@@ -17,6 +17,8 @@ type input struct {
 	up     Sink
 	window int
 	file   io.WriteCloser // our end
+	// started is called when the task has read the first piece; nil: nothing is.
+	started func()
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -72,6 +74,13 @@ func (in *input) close() {
 	}
 }
 
+// isClosed reports whether the task no longer reads.
+func (in *input) isClosed() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.closed
+}
+
 // next waits for a piece of input. It returns nil at the end.
 func (in *input) next() []byte {
 	in.mu.Lock()
@@ -87,8 +96,14 @@ func (in *input) next() []byte {
 	return b
 }
 
-// copy writes the input into the task's pipe.
+// ackPart is the part of the window after which what was read is acknowledged. The sender has
+// credit for the rest of it, so it never waits for an acknowledgement that is held back.
+const ackPart = 8
+
+// copy writes the input into the task's pipe. The first piece is acknowledged alone, because the
+// sender waits for it.
 func (in *input) copy() {
+	read, most := 0, 0
 	for b := in.next(); b != nil; b = in.next() {
 		if _, err := in.file.Write(b); err != nil {
 			break
@@ -96,10 +111,17 @@ func (in *input) copy() {
 		in.mu.Lock()
 		in.size = max(in.size-len(b), 0)
 		in.mu.Unlock()
-		ack := &step.Frame{Type: step.FrameStdinAck, Task: in.id, Data: step.Count(uint32(len(b)))}
+		if read += len(b); read < most {
+			continue
+		}
+		ack := &step.Frame{Type: step.FrameStdinAck, Task: in.id, Data: step.Count(uint32(read))}
 		if in.up.Send(ack) != nil {
 			break
 		}
+		if most == 0 && in.started != nil {
+			in.started()
+		}
+		read, most = 0, in.window/ackPart
 	}
 	in.close()
 }

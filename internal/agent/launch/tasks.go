@@ -320,6 +320,11 @@ func (t *tasks) down(f *step.Frame) error {
 	return nil
 }
 
+// inputClosed reports whether no task reads its input any more.
+func (t *tasks) inputClosed() bool {
+	return !slices.ContainsFunc(t.tasks, func(k *task) bool { return k.input != nil && !k.input.isClosed() })
+}
+
 // resize changes the size of the tasks' terminals.
 func (t *tasks) resize(f *step.Frame) error {
 	var w step.WindowSize

@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/berth-hpc/berth/internal/step"
@@ -145,6 +146,9 @@ func (t *Tree) Down(f *step.Frame) error {
 		f.Type != step.FrameWindow {
 		return step.ErrFrame
 	}
+	if t.isUnwanted(f) {
+		return nil
+	}
 	f = clone(f)
 	if f.Task != step.AllTasks {
 		if k := t.route[f.Task]; k != nil {
@@ -153,13 +157,21 @@ func (t *Tree) Down(f *step.Frame) error {
 		}
 	} else {
 		for _, k := range t.children {
-			k.enqueue(f)
+			k.enqueueForAll(f)
 		}
 	}
 	if t.local == nil {
 		return nil
 	}
 	return t.local.down(f)
+}
+
+// isUnwanted reports whether f is input for all tasks, and no task reads any more.
+func (t *Tree) isUnwanted(f *step.Frame) bool {
+	if f.Type != step.FrameStdin || f.Task != step.AllTasks || t.local != nil && !t.local.inputClosed() {
+		return false
+	}
+	return !slices.ContainsFunc(t.children, func(k *child) bool { return !k.inputClosed() })
 }
 
 // Wait waits until every task has ended and all their frames have been sent up.

@@ -74,17 +74,18 @@ func NewIdentity(certificate, key string, nodeTimeout time.Duration) (*Identity,
 
 // Accept performs the server's handshake. It closes c after an error. isAgent is false
 // for a client.
-func (id *Identity) Accept(c net.Conn) (conn net.Conn, isAgent bool, err error) {
+func (id *Identity) Accept(c net.Conn) (client net.Conn, isAgent bool, err error) {
 	keepAlive(c, lostTimeout)
-	t := tls.Server(c, id.config)
+	out := &batch{Conn: c}
+	t := tls.Server(out, id.config)
 	if err := handshake(context.Background(), t); err != nil {
 		return nil, false, err
 	}
-	agent := t.ConnectionState().NegotiatedProtocol == protocolAgent
-	if agent {
+	isAgent = t.ConnectionState().NegotiatedProtocol == protocolAgent
+	if isAgent {
 		keepAlive(c, id.nodeTimeout)
 	}
-	return t, agent, nil
+	return &conn{t, out}, isAgent, nil
 }
 
 // Dial connects to the agent at address (host:port), as an agent.
@@ -110,8 +111,9 @@ func (id *Identity) dial(ctx context.Context, address, protocol string) (net.Con
 	keepAlive(c, timeout)
 	config := id.config.Clone()
 	config.NextProtos = []string{protocol}
-	t := tls.Client(c, config)
-	return t, handshake(ctx, t)
+	out := &batch{Conn: c}
+	t := tls.Client(out, config)
+	return &conn{t, out}, handshake(ctx, t)
 }
 
 // handshake performs the TLS handshake. It closes t after an error.

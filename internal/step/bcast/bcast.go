@@ -4,6 +4,7 @@ package bcast
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -30,7 +31,8 @@ func Describe(file *os.File) (*step.FileSpec, error) {
 		return nil, err
 	}
 	checksum := NewChecksum()
-	n, err := io.Copy(checksum, file)
+	// Hiding the other methods of the file makes CopyBuffer use the buffer.
+	n, err := io.CopyBuffer(checksum, struct{ io.Reader }{file}, make([]byte, readSize))
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
@@ -39,8 +41,12 @@ func Describe(file *os.File) (*step.FileSpec, error) {
 	}
 	return &step.FileSpec{
 		Size: n, Checksum: hex.EncodeToString(checksum.Sum(nil)), Mode: uint32(st.Mode().Perm()),
+		Source: identify(file, st),
 	}, nil
 }
+
+// readSize is the size of the buffer of Describe. Its contents fit into a processor's cache.
+const readSize = 256 << 10
 
 // DescribeEmpty returns the description of a file without contents.
 func DescribeEmpty(st os.FileInfo) *step.FileSpec {
@@ -75,6 +81,7 @@ func Send(
 		defer stop()
 	}
 	in := step.NewInput(conn, tasks, step.FileWindow)
+	in.Piece = min(max(in.Piece, int(created.MaxInput)), step.MaxInput)
 	go in.Copy(file, step.AllTasks)
 	err = step.Follow(conn, in, func(f *step.Frame) error {
 		switch f.Type {
@@ -100,11 +107,13 @@ func Send(
 
 // requestStep creates the hidden step whose tasks write the file.
 func requestStep(conn *step.Conn, to *Destination, spec *step.FileSpec) (*step.Created, error) {
+	receive := *spec
+	receive.Token = rand.Text()
 	req := &step.Request{
 		JobID: to.JobID, Overlap: true, Hidden: true,
 		Shape: step.Shape{NodeList: to.Nodes, Nodes: int32(len(to.Nodes)), MaxNodes: int32(len(to.Nodes))},
 		Command: step.Command{
-			Args: []string{"sbcast"}, Dir: "/", Umask: -1, Stdin: step.StdinAll, Receive: spec,
+			Args: []string{"sbcast"}, Dir: "/", Umask: -1, Stdin: step.StdinAll, Receive: &receive,
 		},
 	}
 	if err := conn.SendJSON(step.FrameRequest, req); err != nil {

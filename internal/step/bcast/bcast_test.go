@@ -176,3 +176,39 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("of an empty file: %+v", spec)
 	}
 }
+
+// TestSendToNodesThatHaveTheFile: tasks that close their input get one frame, and no end.
+func TestSendToNodesThatHaveTheFile(t *testing.T) {
+	a, b := net.Pipe()
+	client, server := step.NewConn(a), step.NewConn(b)
+	defer server.Close() //nolint:errcheck // it never fails
+	defer client.Close() //nolint:errcheck // as above
+	received := make(chan int, 1)
+	go func() {
+		req := &step.Request{}
+		if err := server.Expect(step.FrameRequest, req); err != nil || req.Command.Receive.Token == "" {
+			t.Errorf("%+v, %v", req.Command.Receive, err)
+		}
+		_ = server.SendJSON(step.FrameCreated, &step.Created{
+			StepID: 5, Nodes: []string{"n1", "n2"}, Tasks: 2, TaskNode: []int32{0, 1}, MaxInput: step.MaxInput,
+		})
+		f, err := server.Receive()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		received <- len(f.Data)
+		for task := range uint32(2) {
+			_ = server.Send(&step.Frame{Type: step.FrameStdinClosed, Task: task})
+			exits(server, task, 0, "")
+		}
+		_ = server.Send(&step.Frame{Type: step.FrameDone})
+		if f, err := server.Receive(); err == nil {
+			t.Errorf("then a frame of type %d, %d bytes", f.Type, len(f.Data))
+		}
+	}()
+	_, code, err := Send(client, &Destination{}, bytes.NewReader(make([]byte, 3*step.MaxInput)), &step.FileSpec{}, nil)
+	if n := <-received; err != nil || code != 0 || n != step.MaxData {
+		t.Errorf("code %d, %v, %d bytes", code, err, n)
+	}
+}
