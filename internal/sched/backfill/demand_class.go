@@ -34,6 +34,7 @@ type demandClass struct {
 	count       []int32  // number of nodes in each slot
 	noSummaries bool     // the slots are few and change: only perSlot is kept
 	untilCounts []int32  // of servingUntil; empty: not computed
+	untilTasks  runnable // see engine.tasksUntil
 	plain       bool     // on a plain node, CPUs and memory alone decide whether it satisfies the demand
 	capacity    int64    // see engine.capacityNow; unknownCapacity: not computed
 }
@@ -458,14 +459,14 @@ func (c *demandClass) servingUntil(first int) []int32 {
 
 // insert adds slot i as a copy of the one before it.
 func (c *demandClass) insert(i int) {
-	c.untilCounts = c.untilCounts[:0]
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
 	c.count = slices.Insert(c.count, i, c.count[i-1])
 	c.perSlot = slices.Insert(c.perSlot, i*c.words, c.perSlot[(i-1)*c.words:i*c.words]...)
 }
 
 // drop removes slot i.
 func (c *demandClass) drop(i int) {
-	c.untilCounts = c.untilCounts[:0]
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
 	c.count = slices.Delete(c.count, i, i+1)
 	c.perSlot = slices.Delete(c.perSlot, i*c.words, (i+1)*c.words)
 }

@@ -141,7 +141,9 @@ func (e *engine) removeBoundary(i int) {
 	n := len(e.at)
 	for r := range e.rows {
 		row := e.v[r*e.stride : r*e.stride+n]
-		copy(row[i:], row[i+1:])
+		for k := i + 1; k < n; k++ { // see resourceProfile.insert
+			row[k-1] = row[k]
+		}
 	}
 	e.at = slices.Delete(e.at, i, i+1)
 	for _, c := range e.classes {
