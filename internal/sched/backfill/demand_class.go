@@ -272,13 +272,11 @@ func (e *engine) updateClasses(i, from, to int, t delta) {
 	}
 }
 
-// takeCPUs subtracts CPUs from those that are free on the plain node n, number i, in the slots
-// from..to-1, and updates the classes.
-func (e *engine) takeCPUs(n *nodeState, i, from, to int, cpus int32) {
+// updateClassesForCPUs is updateClasses for a plain node, of which only the number of free CPUs
+// decreased.
+func (e *engine) updateClassesForCPUs(i, from, to int, cpus int32) {
+	n := &e.nodes[i]
 	free := e.v[n.first*e.stride+from : n.first*e.stride+to]
-	for s := range free {
-		free[s] -= cpus
-	}
 	for w, x := range e.memberships.bits[i*e.memberships.words : (i+1)*e.memberships.words] {
 		for ; x != 0; x &= x - 1 {
 			c := e.classes[w*64+bits.TrailingZeros64(x)]
@@ -299,7 +297,7 @@ func (e *engine) takeCPUs(n *nodeState, i, from, to int, cpus int32) {
 func (c *demandClass) removeBelow(n *nodeState, i, from int, free []int32, cpus int32) {
 	need, bit := c.cpusOn(n), uint64(1)<<(i%64)
 	for k, now := range free {
-		if now >= need || now+cpus < need {
+		if uint32(need-1-now) >= uint32(cpus) { // unless now < need and now+cpus >= need
 			continue
 		}
 		s := from + k
