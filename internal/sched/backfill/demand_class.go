@@ -406,7 +406,11 @@ func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 // from..to-1, and returns their number. It stops when enough are found and does not set
 // the remaining words of out. The interval must not be empty.
 func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) (n int) {
-	for k, x := range c.perSlot[from*c.words : (from+1)*c.words] {
+	inFirst := c.perSlot[from*c.words : (from+1)*c.words]
+	k := skipZeros(inFirst)
+	clear(out[:k])
+	for ; k < len(inFirst); k++ {
+		x := inFirst[k]
 		if x != 0 {
 			x = c.andThrough(k, from+1, to, x)
 			n += bits.OnesCount64(x)
@@ -417,6 +421,19 @@ func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) 
 		}
 	}
 	return n
+}
+
+// skipZeros returns a number of words at the beginning that are zero: most of those before the
+// first node that is free, which for later jobs of a long queue is far from the beginning.
+func skipZeros(words []uint64) int {
+	k := 0
+	for k+8 <= len(words) {
+		if w := words[k : k+8]; w[0]|w[1]|w[2]|w[3]|w[4]|w[5]|w[6]|w[7] != 0 {
+			break
+		}
+		k += 8
+	}
+	return k
 }
 
 // andThrough returns the nodes of x, word k of a bitmap, that satisfy the demand in all
@@ -467,6 +484,13 @@ func (c *demandClass) drop(i int) {
 	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
 	c.count = slices.Delete(c.count, i, i+1)
 	c.perSlot = slices.Delete(c.perSlot, i*c.words, (i+1)*c.words)
+}
+
+// shift replaces slot i by a copy of the later slot to, after that one.
+func (c *demandClass) shift(i, to int) {
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
+	copy(c.count[i:to], c.count[i+1:to+1])
+	copy(c.perSlot[i*c.words:to*c.words], c.perSlot[(i+1)*c.words:(to+1)*c.words])
 }
 
 // keepFirstSlot removes all slots but the first.

@@ -74,11 +74,8 @@ func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
 		tasks = max(1, s.TasksPerNode)
 	}
 	differ := e.multithreaded || s.Exclusive || s.AllMemory // what the job gets depends on the node
-	for w, x := range e.scratch {
-		if i == len(out) { // servingThroughout did not set the remaining words
-			break
-		}
-		for ; x != 0 && i < len(out); x &= x - 1 {
+	for w := skipZeros(e.scratch); i < len(out); w++ {
+		for x := e.scratch[w]; x != 0 && i < len(out); x &= x - 1 {
 			node := w*64 + bits.TrailingZeros64(x)
 			if i == 0 || differ {
 				n := &e.nodes[node]
