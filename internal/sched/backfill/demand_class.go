@@ -34,6 +34,7 @@ type demandClass struct {
 	count       []int32  // number of nodes in each slot
 	noSummaries bool     // the slots are few and change: only perSlot is kept
 	untilCounts []int32  // of servingUntil; empty: not computed
+	untilTasks  runnable // see engine.tasksUntil
 	plain       bool     // on a plain node, CPUs and memory alone decide whether it satisfies the demand
 	capacity    int64    // see engine.capacityNow; unknownCapacity: not computed
 }
@@ -271,13 +272,11 @@ func (e *engine) updateClasses(i, from, to int, t delta) {
 	}
 }
 
-// takeCPUs subtracts CPUs from those that are free on the plain node n, number i, in the slots
-// from..to-1, and updates the classes.
-func (e *engine) takeCPUs(n *nodeState, i, from, to int, cpus int32) {
+// updateClassesForCPUs is updateClasses for a plain node, of which only the number of free CPUs
+// decreased.
+func (e *engine) updateClassesForCPUs(i, from, to int, cpus int32) {
+	n := &e.nodes[i]
 	free := e.v[n.first*e.stride+from : n.first*e.stride+to]
-	for s := range free {
-		free[s] -= cpus
-	}
 	for w, x := range e.memberships.bits[i*e.memberships.words : (i+1)*e.memberships.words] {
 		for ; x != 0; x &= x - 1 {
 			c := e.classes[w*64+bits.TrailingZeros64(x)]
@@ -298,7 +297,7 @@ func (e *engine) takeCPUs(n *nodeState, i, from, to int, cpus int32) {
 func (c *demandClass) removeBelow(n *nodeState, i, from int, free []int32, cpus int32) {
 	need, bit := c.cpusOn(n), uint64(1)<<(i%64)
 	for k, now := range free {
-		if now >= need || now+cpus < need {
+		if uint32(need-1-now) >= uint32(cpus) { // unless now < need and now+cpus >= need
 			continue
 		}
 		s := from + k
@@ -407,7 +406,11 @@ func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 // from..to-1, and returns their number. It stops when enough are found and does not set
 // the remaining words of out. The interval must not be empty.
 func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) (n int) {
-	for k, x := range c.perSlot[from*c.words : (from+1)*c.words] {
+	inFirst := c.perSlot[from*c.words : (from+1)*c.words]
+	k := skipZeros(inFirst)
+	clear(out[:k])
+	for ; k < len(inFirst); k++ {
+		x := inFirst[k]
 		if x != 0 {
 			x = c.andThrough(k, from+1, to, x)
 			n += bits.OnesCount64(x)
@@ -418,6 +421,19 @@ func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) 
 		}
 	}
 	return n
+}
+
+// skipZeros returns a number of words at the beginning that are zero: most of those before the
+// first node that is free, which for later jobs of a long queue is far from the beginning.
+func skipZeros(words []uint64) int {
+	k := 0
+	for k+8 <= len(words) {
+		if w := words[k : k+8]; w[0]|w[1]|w[2]|w[3]|w[4]|w[5]|w[6]|w[7] != 0 {
+			break
+		}
+		k += 8
+	}
+	return k
 }
 
 // andThrough returns the nodes of x, word k of a bitmap, that satisfy the demand in all
@@ -458,16 +474,23 @@ func (c *demandClass) servingUntil(first int) []int32 {
 
 // insert adds slot i as a copy of the one before it.
 func (c *demandClass) insert(i int) {
-	c.untilCounts = c.untilCounts[:0]
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
 	c.count = slices.Insert(c.count, i, c.count[i-1])
 	c.perSlot = slices.Insert(c.perSlot, i*c.words, c.perSlot[(i-1)*c.words:i*c.words]...)
 }
 
 // drop removes slot i.
 func (c *demandClass) drop(i int) {
-	c.untilCounts = c.untilCounts[:0]
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
 	c.count = slices.Delete(c.count, i, i+1)
 	c.perSlot = slices.Delete(c.perSlot, i*c.words, (i+1)*c.words)
+}
+
+// shift replaces slot i by a copy of the later slot to, after that one.
+func (c *demandClass) shift(i, to int) {
+	c.untilCounts, c.untilTasks.epoch = c.untilCounts[:0], 0
+	copy(c.count[i:to], c.count[i+1:to+1])
+	copy(c.perSlot[i*c.words:to*c.words], c.perSlot[(i+1)*c.words:(to+1)*c.words])
 }
 
 // keepFirstSlot removes all slots but the first.

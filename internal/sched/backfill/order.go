@@ -9,25 +9,58 @@ import (
 // id. Jobs with one ID, the parts of an array, keep their order. It sorts
 // pointers, so that Snapshot does not change.
 func byPriority(jobs []Job) []*Job {
-	type key struct {
-		priority, submit, id int64
-		at                   int
-	}
-	keys := make([]key, len(jobs)) // contiguous in memory, unlike the jobs
-	for i := range jobs {
-		keys[i] = key{-jobs[i].Priority, jobs[i].Submit, jobs[i].ID, i}
-	}
-	slices.SortFunc(keys, func(a, b key) int {
-		if a.priority != b.priority {
-			return cmp.Compare(a.priority, b.priority)
-		}
-		return cmp.Or(cmp.Compare(a.submit, b.submit), cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at))
-	})
 	order := make([]*Job, len(jobs))
-	for i := range keys {
-		order[i] = &jobs[keys[i].at]
+	for i := range jobs {
+		order[i] = &jobs[i]
+	}
+	bySubmission := func(a, b *Job) int { return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID)) }
+	if !slices.IsSortedFunc(order, bySubmission) { // they usually are
+		slices.SortStableFunc(order, bySubmission)
+	}
+	keys := make([]priorityKey, len(jobs))
+	for i, j := range order {
+		keys[i] = priorityKey{^(uint64(j.Priority) ^ 1<<63), j}
+	}
+	for i, k := range sortStably(keys) {
+		order[i] = k.job
 	}
 	return order
+}
+
+// priorityKey is a job with a number that is larger for lower priorities, so that sorting does not
+// read the jobs, which do not fit into the processor's caches.
+type priorityKey struct {
+	rank uint64
+	job  *Job
+}
+
+// sortStably sorts keys by rank and keeps the order of equal ones. It may overwrite keys. It is a
+// radix sort: its time is linear, and bytes of the ranks that are equal in all keys cost nothing.
+func sortStably(keys []priorityKey) []priorityKey {
+	differing := uint64(0)
+	for i := range keys {
+		differing |= keys[i].rank ^ keys[0].rank
+	}
+	sorted := make([]priorityKey, len(keys))
+	for shift := 0; differing>>shift != 0; shift += 8 {
+		if byte(differing>>shift) == 0 {
+			continue
+		}
+		var starts [257]int // of the keys with each value of the byte
+		for i := range keys {
+			starts[int(byte(keys[i].rank>>shift))+1]++
+		}
+		for b := range 256 {
+			starts[b+1] += starts[b]
+		}
+		for _, k := range keys {
+			b := byte(k.rank >> shift)
+			sorted[starts[b]] = k
+			starts[b]++
+		}
+		keys, sorted = sorted, keys
+	}
+	return keys
 }
 
 // compareQueueOrder compares jobs by priority, then by submission, then by id.

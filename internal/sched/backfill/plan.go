@@ -305,7 +305,7 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 		return nil
 	}
 	in := e.interval(s, e.first, e.now, duration)
-	if j.Deadline == 0 || in.end <= j.Deadline {
+	if (j.Deadline == 0 || in.end <= j.Deadline) && e.lastObstacle(s, j, in) < 0 {
 		if nodes := e.findNodes(s, j, in); nodes != nil && e.assignCPUs(j, nodes, s.Reservation, in.end) {
 			return nodes
 		}

@@ -61,14 +61,12 @@ func (s *resourceProfile) row(r int) []int32 {
 
 // slotAt returns the slot that contains t, or 0 if t is before all slots.
 func (s *resourceProfile) slotAt(t int64) int {
-	lo, hi := 0, len(s.at)
-	for hi-lo > 1 {
-		mid := int(uint(lo+hi) >> 1)
-		if s.at[mid] <= t {
-			lo = mid
-		} else {
-			hi = mid
-		}
+	lo := 0
+	for n := len(s.at); n > 1; { // it is one of the n slots from lo on
+		half := n / 2
+		later := int((t - s.at[lo+half]) >> 63) // -1 if that slot begins after t, else 0
+		lo += half &^ later                     // without a branch, which would often be mispredicted
+		n -= half
 	}
 	return lo
 }
@@ -104,6 +102,12 @@ func (s *resourceProfile) insert(i int, t int64) {
 	s.at = slices.Insert(s.at, i, t)
 	for r := range s.rows {
 		row := s.v[r*s.stride : r*s.stride+n+1]
+		if n < 8 { // a sparse profile: a loop takes less time than a call of copy for each row
+			for k := n; k >= i; k-- {
+				row[k] = row[k-1]
+			}
+			continue
+		}
 		copy(row[i+1:], row[i:n])
 		row[i] = row[i-1]
 	}

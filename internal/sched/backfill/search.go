@@ -43,9 +43,10 @@ func endOf(start, duration int64) int64 {
 	return start + max(1, duration)
 }
 
-// findNodes returns nodes for the job throughout the interval, or nil.
+// findNodes returns nodes for the job throughout the interval, or nil. There must be no obstacle
+// in the interval (see lastObstacle).
 func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
-	if lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs) >= 0 || !e.licensesFree(j, s.Reservation, in) {
+	if !e.licensesFree(j, s.Reservation, in) {
 		return nil
 	}
 	if s.class == nil {
@@ -55,8 +56,7 @@ func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 	if simple {
 		enough = s.leastNodes
 	}
-	if lastBelow(s.class.count, in.from, in.to, int32(s.leastNodes)) >= 0 ||
-		s.class.servingThroughout(in.from, in.to, e.scratch, enough) < s.leastNodes {
+	if s.class.servingThroughout(in.from, in.to, e.scratch, enough) < s.leastNodes {
 		return nil
 	}
 	if simple {
@@ -74,8 +74,8 @@ func (e *engine) assignFirst(s *requestShape, in interval) []Assignment {
 		tasks = max(1, s.TasksPerNode)
 	}
 	differ := e.multithreaded || s.Exclusive || s.AllMemory // what the job gets depends on the node
-	for w, x := range e.scratch {
-		for ; x != 0 && i < len(out); x &= x - 1 {
+	for w := skipZeros(e.scratch); i < len(out); w++ {
+		for x := e.scratch[w]; x != 0 && i < len(out); x &= x - 1 {
 			node := w*64 + bits.TrailingZeros64(x)
 			if i == 0 || differ {
 				n := &e.nodes[node]
@@ -247,12 +247,13 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 	from = max(from, j.Begin, e.now)
 	// A bound is recorded only if the search covers every start from now on, on all nodes.
 	recordsBound := s.dominance != nil && from <= e.now+1 && len(e.groupNodes) == 0
-	from = max(from, e.earliestKnown(s, j.Duration))
+	known := e.earliestKnown(s, j.Duration)
+	from = max(from, known)
 	if s.Switches > 0 && j.SwitchesUntil > from {
 		e.splitAt(j.SwitchesUntil)
 	}
 	if e.sparse {
-		if at, nodes, ok = e.earliestSparse(s, j, from, until); ok && recordsBound {
+		if at, nodes, ok = e.earliestSparse(s, j, from, until); ok && recordsBound && at > known {
 			e.recordBound(s, j.Duration, at)
 		}
 		return at, nodes, ok
@@ -282,7 +283,7 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 			continue
 		}
 		if nodes = e.findNodes(s, j, in); nodes != nil {
-			if recordsBound {
+			if recordsBound && in.start > known { // else a known bound implies it
 				e.recordBound(s, j.Duration, in.start)
 			}
 			return in.start, nodes, true

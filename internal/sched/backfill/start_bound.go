@@ -3,6 +3,8 @@ package backfill
 import (
 	"math"
 	"math/bits"
+	"slices"
+	"sort"
 )
 
 // Most jobs of a long queue can be skipped in a cycle because no job of their shape can start
@@ -50,11 +52,17 @@ func (c *demandClass) updateCapacity(n *nodeState, cpus, memory int32, t delta) 
 	}
 }
 
+// countsTasks reports whether the engine computes how many tasks the nodes of the class can run. It
+// does for sparse profiles, whose first slot begins now.
+func (e *engine) countsTasks(c *demandClass) bool {
+	return c.plain && e.sparse && !e.oversubscribes && len(e.s.AdvanceReservations) == 0
+}
+
 // capacityNow returns an upper bound for the number of tasks that all nodes of the class can
-// run together now, if each task needs the CPUs that the class demands of a node. It is kept
-// for sparse profiles, whose first slot begins now, and is MaxInt64 for others.
+// run together now, if each task needs the CPUs that the class demands of a node. It is
+// MaxInt64 if tasks are not counted.
 func (e *engine) capacityNow(c *demandClass) int64 {
-	if !c.plain || !e.sparse || e.oversubscribes || len(e.s.AdvanceReservations) > 0 {
+	if !e.countsTasks(c) {
 		return math.MaxInt64
 	}
 	if c.capacity == unknownCapacity {
@@ -66,6 +74,49 @@ func (e *engine) capacityNow(c *demandClass) int64 {
 		}
 	}
 	return c.capacity
+}
+
+// runnable is, for each slot, an upper bound for the number of tasks of a class that run from now
+// until the end of the slot. It is valid in one epoch of the engine, in which free amounts only
+// decrease.
+type runnable struct {
+	epoch int
+	tasks []int64
+}
+
+// tasksUntil returns, for each slot from the first on, an upper bound for the number of tasks that
+// the nodes of the class can run together from now until the end of the slot, if each task needs the
+// CPUs that the class demands of a node.
+func (e *engine) tasksUntil(c *demandClass) []int64 {
+	u := &c.untilTasks
+	if u.epoch == e.epoch {
+		return u.tasks
+	}
+	u.epoch = e.epoch
+	u.tasks = slices.Grow(u.tasks[:0], len(e.at)-e.first)[:len(e.at)-e.first]
+	clear(u.tasks)
+	for w, x := range c.perSlot[e.first*c.words : (e.first+1)*c.words] {
+		for ; x != 0; x &= x - 1 {
+			least := int32(math.MaxInt32)
+			for i, free := range e.row(e.nodes[w*64+bits.TrailingZeros64(x)].first)[e.first:] {
+				if least = min(least, free); least < c.cpus {
+					break
+				}
+				u.tasks[i] += c.tasksOf(least)
+			}
+		}
+	}
+	return u.tasks
+}
+
+// longestWithTasks returns an upper bound for the duration of a job that starts now and runs at
+// least that many tasks of the class.
+func (e *engine) longestWithTasks(c *demandClass, leastTasks int64) int64 {
+	if !e.countsTasks(c) {
+		return Forever
+	}
+	until := e.tasksUntil(c)
+	return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return until[i] < leastTasks }))
 }
 
 // cannotStart reports whether it is known, without a search, that the job neither starts
@@ -112,6 +163,9 @@ func (e *engine) boundDuration(s *boundedShape) int64 {
 		may = 0
 	case !s.reserved: // a reservation may end a job early
 		may = e.longestSimple(s.class, int(s.leastNodes))
+		if s.leastTasks > int64(s.leastNodes) {
+			may = min(may, e.longestWithTasks(s.class, s.leastTasks))
+		}
 	}
 	if r := &e.refusals[s.number]; r.epoch == e.epoch {
 		may = min(may, r.duration-1)

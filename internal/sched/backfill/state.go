@@ -192,20 +192,48 @@ func (e *engine) occupy(c *claim, sign int32) {
 	}
 }
 
+// needsOnlyCPUs reports whether the claim is for CPUs of plain nodes, and for nothing else.
+func (e *engine) needsOnlyCPUs(c *claim) bool {
+	if e.oversubscribes || e.hasReservedCores || len(c.licenses) > 0 {
+		return false
+	}
+	for i := range c.nodes {
+		if a := &c.nodes[i]; a.Memory != 0 || len(a.GRES) > 0 || !e.nodes[a.Node].plain {
+			return false
+		}
+	}
+	return true
+}
+
+// bookCPUs is apply for a claim that needs only CPUs.
+func (e *engine) bookCPUs(c *claim, from, to int) {
+	total := int32(0)
+	// The nodes' rows are changed before any class is updated: they are independent of each other,
+	// so the processor waits for the memory of several of them at the same time.
+	for i := range c.nodes {
+		a := &c.nodes[i]
+		n, cpus := &e.nodes[a.Node], int32(a.CPUCount)
+		e.add(n.first, from, to, -cpus)
+		if !n.unavailable {
+			total += cpus
+		}
+	}
+	for i := range c.nodes {
+		e.updateClassesForCPUs(c.nodes[i].Node, from, to, int32(c.nodes[i].CPUCount))
+	}
+	e.add(0, from, to, -total)
+}
+
 // apply books the claim in the slots from..to-1; with sign -1 it removes it.
 func (e *engine) apply(c *claim, from, to int, sign int32) {
+	if sign > 0 && !e.tracksOwners && e.needsOnlyCPUs(c) {
+		e.bookCPUs(c, from, to)
+		return
+	}
 	total := int32(0)
-	onlyCPUs := sign > 0 && !e.tracksOwners && !e.oversubscribes && !e.hasReservedCores
 	for i := range c.nodes {
 		a := &c.nodes[i]
 		n := &e.nodes[a.Node]
-		if onlyCPUs && a.Memory == 0 && len(a.GRES) == 0 && n.plain {
-			e.takeCPUs(n, a.Node, from, to, int32(a.CPUCount))
-			if !n.unavailable {
-				total += int32(a.CPUCount)
-			}
-			continue
-		}
 		cpus := sign * int32(a.CPUCount)
 		if c.share > 1 && e.oversubscribes {
 			e.occupyShared(n, from, to, cpus, int32(e.minSharers))
