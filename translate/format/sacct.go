@@ -311,7 +311,7 @@ func cpuText(micros int64) string {
 }
 
 var acctJob = map[string]func(*status.Record, *AcctSettings) string{
-	"AdminComment":  func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
+	"AdminComment": func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
 	"Comment": func(r *status.Record, _ *AcctSettings) string {
 		if !hasEnded(r) { // Slurm's controller sends the comment with the end of the job
 			return ""
@@ -379,7 +379,9 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 }
 
 // hasEnded reports whether the run of a record has ended; a requeued job has a record of each run.
-func hasEnded(r *status.Record) bool { return r.State == "REQUEUED" || status.JobState(r.State).IsFinal() }
+func hasEnded(r *status.Record) bool {
+	return r.State == "REQUEUED" || status.JobState(r.State).IsFinal()
+}
 
 // waitTime returns how long the job was eligible before it started; it is negative, and shown
 // as INVALID, if the job becomes eligible later.
