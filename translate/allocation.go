@@ -31,7 +31,22 @@ func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
 		submission.Warnings = append(submission.Warnings, s.Warnings...)
 		submission.Options += s.Options
 	}
+	if err := checkImmediate(parts); err != nil {
+		return nil, err
+	}
 	return submission, checkComponents(len(parts))
+}
+
+// checkImmediate returns an error for a heterogeneous job of which a component has --immediate
+// without a time: Slurm's controller starts none of these at once, and refuses it first of all.
+func checkImmediate(parts []*option.Parsed) error {
+	for _, p := range parts {
+		n := p.Client.Immediate
+		if len(parts) > 1 && !parts[0].Client.TestOnly && n != nil && *n == 1 {
+			return parts[0].RefusedByController("Job can not start immediately")
+		}
+	}
+	return nil
 }
 
 // checkComponents returns an error if there are more components than a heterogeneous

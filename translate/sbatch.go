@@ -71,7 +71,8 @@ type Submission struct {
 }
 
 // Sbatch returns the submission of a call of sbatch. Errors are *slurmerr.Error
-// with Slurm's text.
+// with Slurm's text. With those that Slurm's controller would send, the submission has
+// Client alone.
 func Sbatch(in Input) (*Submission, error) { return sbatch(in, false) }
 
 // sbatch is Sbatch; if lenient is true, it also accepts options that Berth refuses.
@@ -80,6 +81,16 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := submission(in, call, lenient)
+	if err != nil {
+		return s, call.AfterPower(err)
+	}
+	s.Warnings = append(call.power, s.Warnings...)
+	return s, nil
+}
+
+// submission returns the submission of a call.
+func submission(in Input, call *Call, lenient bool) (*Submission, error) {
 	if call.Client.OnlyPrints() {
 		return &Submission{Client: call.Client}, nil
 	}
@@ -115,7 +126,7 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	j := &p.Job
 	setNames(j, &in, p)
 	if err := complete(&in, p); err != nil {
-		return nil, p.Corrected(err, true)
+		return &Submission{Client: p.Client}, p.Corrected(err, true)
 	}
 	environment, err := environment(&in, p)
 	if err != nil {

@@ -128,7 +128,15 @@ func (r *row) value(header string) string {
 			return v
 		}
 	}
-	return ""
+	return unset[header]
+}
+
+// unset are the values of columns about other records, as Slurm prints them in each row.
+var unset = map[string]string{
+	"% Allowed": "0", "% Allocated": "0", "ControlPort": "0", "Count": "0", "EventRaw": "0", "FedStateRaw": "0",
+	"NodeCount": "0", "PluginIDSelect": "0", "RPC": "0", "StateRaw": "0", "LimitFactor": "0.000000",
+	"TimeStart": "Unknown", "TimeEnd": "Unknown", "Time": "Unknown",
+	"GraceTime": "00:00:00", "PreemptExemptTime": "00:00:00",
 }
 
 // selection is the columns of a listing: their indexes, and their fields with
@@ -205,11 +213,15 @@ func (o *Options) print(s *selection, rows []row) error {
 	b := format.AppendFieldHeader(nil, s.fields, o.style)
 	fields, at := s.inRows()
 	values := make([]string, len(fields))
+	style := o.style
+	if n := len(s.at); n > 0 && (len(at) == 0 || at[len(at)-1] != s.at[n-1]) {
+		style.Ending = true // as in Slurm: the last column of the row is not the last one of the list
+	}
 	for i := range rows {
 		for k, c := range at {
 			values[k] = rows[i].value(s.columns[c].Name)
 		}
-		b = format.AppendFields(b, fields, values, o.style)
+		b = format.AppendFields(b, fields, values, style)
 	}
 	_, err := o.p.Out.Write(b)
 	return err

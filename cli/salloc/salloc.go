@@ -91,6 +91,9 @@ func (o *Options) parse(args []string) ([]*option.Parsed, error) {
 		if err != nil {
 			return nil, err
 		}
+		if next.Client.OnlyPrints() {
+			return []*option.Parsed{next}, nil
+		}
 		parts = append(parts, next)
 	}
 	return parts, nil

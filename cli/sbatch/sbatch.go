@@ -51,7 +51,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.submission, err = translate.Sbatch(*in); err != nil {
-		return err
+		return o.afterCluster(ctx, err)
 	}
 	if printed, err := o.submission.Client.PrintRequested(option.Sbatch, o.p.Print); printed {
 		return err
@@ -98,7 +98,7 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	if call.Wrapped || call.Client.OnlyPrints() {
 		return in, nil
 	}
-	return in, o.readScript(in, call.Script)
+	return in, call.AfterPower(o.readScript(in, call.Script))
 }
 
 // readScript reads the script from standard input or from a file. The file is in the

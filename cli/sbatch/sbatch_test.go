@@ -179,12 +179,32 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// As in Slurm, an unknown cluster comes before what its controller would refuse.
+func TestClusterBeforeRefusal(t *testing.T) {
+	for name, want := range map[string]string{
+		"nosuch": "sbatch: error: No cluster\n",
+		"ref":    "sbatch: error: Batch job submission failed: Invalid generic resource (gres) specification\n",
+	} {
+		for _, refused := range []string{"--mem-per-gpu=5", "--gpus-per-socket=1"} {
+			_, messages, _ := call(&cluster{}, "", nil, "-M", name, refused, "job.sh")
+			if messages != want {
+				t.Errorf("%s %s: %q", name, refused, messages)
+			}
+		}
+	}
+}
+
 func TestRefusedByTheCluster(t *testing.T) {
 	denied := &kube.Error{Kind: kube.Denied, Message: "Invalid partition name specified"}
 	_, messages, code := call(&cluster{err: denied}, "", nil, "-p", "debug,nosuch", "job.sh")
 	if messages != "sbatch: error: invalid partition specified: nosuch\nsbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
 		code != 1 {
 		t.Errorf("%q %d", messages, code)
+	}
+	name := &kube.Error{Kind: kube.Denied, Message: "Invalid node name specified"}
+	_, messages, _ = call(&cluster{err: name}, "", nil, "-p", "nosuch", "-w", "n[1", "job.sh")
+	if messages != "sbatch: error: Batch job submission failed: Invalid node name specified\n" {
+		t.Errorf("%q", messages)
 	}
 	gone := &kube.Error{Kind: kube.Unreachable, Message: "cannot reach it", Cause: errors.New("x")}
 	if _, messages, code = call(

@@ -146,8 +146,9 @@ func (o *Options) completeLayout(v *option.Values) error {
 		return option.FormatAndLong()
 	}
 	o.order = v.Get("sort")
+	usual := !v.Has("sort") // as in Slurm, an empty value is no order, and not the usual one
 	if o.steps {
-		if o.order == "" {
+		if usual {
 			o.order = format.StepOrder
 		}
 		o.completeStepLayout(v)
@@ -162,7 +163,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	case o.long:
 		text = format.JobLong
 	}
-	if o.order == "" {
+	if usual {
 		o.order = format.JobOrder
 		if v.Has("start") {
 			o.order = format.JobOrderStart

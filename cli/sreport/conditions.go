@@ -56,7 +56,7 @@ func conditionsOf(kind, report string) conditions {
 		list = append(list, conditions{
 			{
 				Name: users, Least: 1, Form: keyvalue.Either,
-				Set: appendTo(func(o *Options) *[]string { return &o.users }),
+				Set: appendUsers,
 			},
 		}...)
 		if users == "users" {
@@ -100,7 +100,9 @@ func (o *Options) parseConditions(report string, words []string) error {
 	table := conditionsOf(o.kind, report)
 	for _, word := range words {
 		known := false
-		if p := keyvalue.Parse(word); p.Op == keyvalue.Assign {
+		p := keyvalue.Parse(word)
+		noTRES := p.Value == "" && keyvalue.Abbreviates(p.Key, "tres", 2) // no such condition in Slurm
+		if p.Op == keyvalue.Assign && !noTRES {
 			var err error
 			if known, err = table.Set(o, p); err != nil {
 				return err
@@ -132,6 +134,16 @@ func appendTo(field func(*Options) *[]string) func(*Options, keyvalue.Pair) erro
 	}
 }
 
+// appendUsers adds users. As in Slurm, a report of job sizes fails if none is named, and counts
+// all jobs.
+func appendUsers(o *Options, p keyvalue.Pair) error {
+	o.users = append(o.users, strings.Split(p.Value, ",")...)
+	if o.kind == "job" && strings.Trim(p.Value, ",") == "" {
+		o.invalidCondition = true
+	}
+	return nil
+}
+
 func appendAccounts(o *Options, p keyvalue.Pair) error {
 	o.accounts = append(o.accounts, strings.Split(strings.ToLower(p.Value), ",")...)
 	return nil
@@ -161,7 +173,7 @@ func invalidTime(text string, err error) string {
 }
 
 func setFormat(o *Options, p keyvalue.Pair) error {
-	o.format = p.Value
+	o.format, o.formatGiven = p.Value, true
 	return nil
 }
 

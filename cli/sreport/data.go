@@ -69,10 +69,25 @@ func (o *Options) read(ctx context.Context) (*data, error) {
 	if !o.reports(d.Cluster) {
 		d.Items, d.reservations, d.records, d.Capacity, d.Reported = nil, nil, nil, nil, map[string]int64{}
 	}
+	wanted := o.wantedUsers(d)
 	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool {
-		return len(o.users) > 0 && !slices.Contains(o.users, u.User)
+		return len(wanted) > 0 && !slices.Contains(wanted, u.User)
 	})
 	return d, nil
+}
+
+// wantedUsers returns the users to which users= limits the report; none: all of them. As in
+// Slurm, reports of job sizes ignore names that no user has, and AccountUtilizationByUser
+// ignores empty ones.
+func (o *Options) wantedUsers(d *data) []string {
+	ignored := func(string) bool { return false }
+	switch {
+	case o.kind == "job":
+		ignored = func(name string) bool { return o.isUnknownUser(d, name) || name == "" }
+	case o.byUser:
+		ignored = func(name string) bool { return name == "" }
+	}
+	return slices.DeleteFunc(slices.Clone(o.users), ignored)
 }
 
 // reports reports whether the cluster is one of those that --cluster names. Empty names do

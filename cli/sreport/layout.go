@@ -83,7 +83,7 @@ func shownNames(text string) string {
 func (o *Options) selectColumns(table []format.Field) (at []int, selected []format.Field) {
 	for item := range strings.SplitSeq(o.format, ",") {
 		i, f, bad := format.ParseFields(table, shownNames(item))
-		if bad != "" {
+		if bad != "" || o.format == "" {
 			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", printable.Escape(item))
 			o.invalidCondition = true
 			continue
@@ -98,7 +98,7 @@ func (o *Options) selectColumns(table []format.Field) (at []int, selected []form
 func (o *Options) print(table []format.Field, usual string, rows []map[string]string) error {
 	var at []int
 	var selected []format.Field
-	if o.format != "" {
+	if o.formatGiven {
 		at, selected = o.selectColumns(table)
 	} else {
 		for name := range strings.SplitSeq(usual, ",") {

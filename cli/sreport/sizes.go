@@ -106,12 +106,17 @@ func (o *Options) sizes(d *data, report *sizeReport) error {
 // reportUnknownUsers prints Slurm's errors about unknown users.
 func (o *Options) reportUnknownUsers(d *data) {
 	for _, name := range o.users {
-		_, err := strconv.ParseInt(name, 10, 64)
-		if err != nil && name != "" && !slices.Contains(d.users, name) {
+		if o.isUnknownUser(d, name) {
 			unknown := slurmerr.New(slurmerr.Refused, "Invalid user id: "+printable.Escape(name))
 			slurmerr.Print(o.p.Err, "sreport", unknown)
 		}
 	}
+}
+
+// isUnknownUser reports whether a name of users= is neither that of a user nor a number.
+func (o *Options) isUnknownUser(d *data, name string) bool {
+	_, err := strconv.ParseInt(name, 10, 64)
+	return err != nil && name != "" && !slices.Contains(d.users, name)
 }
 
 func (o *Options) sizeTable(report *sizeReport) []format.Field {

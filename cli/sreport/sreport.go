@@ -43,6 +43,7 @@ type Options struct {
 
 	start, end   time.Time
 	format       string
+	formatGiven  bool // it may be empty
 	users        []string
 	accounts     []string
 	reservations []string
@@ -50,6 +51,7 @@ type Options struct {
 
 	ofWCKeys         bool   // the report is about wckeys
 	kind             string // the type of the report: "cluster", "job", "user" or "reservation"
+	byUser           bool   // it is AccountUtilizationByUser
 	topCount         int
 	tree             bool
 	group            bool
@@ -239,6 +241,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 		return failed()
 	}
 	o.kind, o.ofWCKeys = t.name, strings.Contains(strings.ToLower(r.name), "wckey")
+	o.byUser = r.name == "AccountUtilizationByUser"
 	if err := o.parseConditions(r.name, words[2:]); err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (u unit) show(amount, total int64) string {
 }
 
 // setUnit selects a unit by its name or a prefix of it. As in Slurm, an unknown name is
-// printed and ignored.
+// printed, without the end of the line, and ignored.
 func (o *Options) setUnit(name string) {
 	var found *unit
 	for i := range units {
@@ -73,7 +73,7 @@ func (o *Options) setUnit(name string) {
 		}
 	}
 	if found == nil {
-		fmt.Fprintf(o.p.Err, "unknown time format %s\n", printable.Escape(name))
+		fmt.Fprintf(o.p.Err, "unknown time format %s", printable.Escape(name))
 		return
 	}
 	o.unit = *found

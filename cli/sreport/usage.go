@@ -124,7 +124,9 @@ func (o *Options) accountByUser(d *data) error {
 			indent := strings.Repeat(" ", len(d.lineage(a))-1)
 			ofAccount, ofUsers = indent+a, indent+" "+a
 		}
-		rows = append(rows, o.rowsOf(d, map[string]string{"Account": ofAccount}, sum.accounts[a])...)
+		if len(o.wantedUsers(d)) == 0 { // as in Slurm, accounts have no rows of their own if users are named
+			rows = append(rows, o.rowsOf(d, map[string]string{"Account": ofAccount}, sum.accounts[a])...)
+		}
 		for _, u := range slices.Sorted(maps.Keys(sum.users[a])) {
 			names := map[string]string{"Account": ofUsers, "Login": u, "Proper Name": o.properName(u)}
 			rows = append(rows, o.rowsOf(d, names, sum.users[a][u])...)

@@ -27,12 +27,15 @@ func (o *Options) allocateAndRun(
 	args []string,
 	signals <-chan os.Signal,
 ) error {
+	s, err := o.submission(parts, args)
+	if refused, ok := errors.AsType[*slurmerr.Error](err); ok && !refused.ByController {
+		return err
+	}
 	for _, p := range parts {
 		if p.Has("relative") {
 			return slurmerr.New(slurmerr.Fatal, "--relative option invalid for job allocation request")
 		}
 	}
-	s, err := o.submission(parts, args)
 	if err != nil {
 		return err
 	}

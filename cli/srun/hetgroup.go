@@ -96,6 +96,9 @@ func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed,
 		if err != nil {
 			return nil, err
 		}
+		if next.Client.OnlyPrints() {
+			return []*option.Parsed{next}, nil
+		}
 		all = append(all, next)
 	}
 	return all, nil

@@ -203,6 +203,8 @@ func queryUsage(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, 
 	switch {
 	case kube.KindOf(err) == kube.Conflict:
 		return nil, nil
+	case kube.KindOf(err) == kube.NotFound && strings.Contains(t.job, "_"):
+		return nil, missingTask(ctx, cluster, t, err)
 	case err != nil:
 		return nil, err
 	}
@@ -215,6 +217,19 @@ func queryUsage(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, 
 		return step.QueryUsage(conn, t.step)
 	}
 	return step.QueryUsage(conn)
+}
+
+// missingTask returns the error about a task that does not exist. As in Slurm, it is nil if its array
+// does: then the task has no steps.
+func missingTask(ctx context.Context, cluster Cluster, t *target, missing error) error {
+	c, err := cluster.AttachTo(ctx, number(t.job))
+	switch {
+	case err == nil:
+		return c.Close()
+	case kube.KindOf(err) == kube.Conflict:
+		return nil
+	}
+	return missing
 }
 
 // number returns the number of a job's id, without its task or component.

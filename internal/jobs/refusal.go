@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -33,7 +34,7 @@ func RefusalText(ctx context.Context, c Lister, partitions []string, failed stri
 	if reason == unknownGRES {
 		text = before + reason
 	}
-	if name := unknownPartition(ctx, c, partitions); name != "" {
+	if name := unknownPartition(ctx, c, partitions, reason); name != "" {
 		text = "invalid partition specified: " + name + "\n" + text
 	}
 	return text
@@ -46,16 +47,16 @@ func TestOnlyRefusal(ctx context.Context, c Lister, command string, partitions [
 		return []string{command + ": error: " + reason}
 	}
 	var lines []string
-	if name := unknownPartition(ctx, c, partitions); name != "" {
+	if name := unknownPartition(ctx, c, partitions, reason); name != "" {
 		lines = append(lines, command+": error: invalid partition specified: "+name)
 	}
 	return append(lines, "allocation failure: "+reason)
 }
 
-// unknownPartition returns the first requested partition that does not exist, or "". It
-// costs a request, so callers use it only after a refusal.
-func unknownPartition(ctx context.Context, c Lister, partitions []string) string {
-	if len(partitions) == 0 {
+// unknownPartition returns the first requested partition that does not exist, or "" if the job
+// was refused for another reason. It costs a request, so callers use it only after a refusal.
+func unknownPartition(ctx context.Context, c Lister, partitions []string, reason string) string {
+	if len(partitions) == 0 || reason != bounds.BadPartition {
 		return ""
 	}
 	list, err := c.Partitions(ctx)

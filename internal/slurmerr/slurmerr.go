@@ -41,6 +41,9 @@ type Error struct {
 	Hints []string
 	// Cause is the wrapped error; it is printed only if Message is empty.
 	Cause error
+	// ByController means that Slurm's controller refuses the request, not the command: errors about
+	// the cluster come before it.
+	ByController bool
 	// Code, if not 0, is the exit code in place of that of the kind.
 	Code int
 }

@@ -410,6 +410,27 @@ func TestLimitRow(t *testing.T) {
 	}
 }
 
+func TestRowsOfAccounting(t *testing.T) {
+	c := &call{kind: query, command: "sacctmgr", parts: []part{{words: []string{"-s", "show", "user"}}}}
+	e := &example{call: c, slurm: linesOf("out", "b", "a"), berth: linesOf("out", "a", "b")}
+	if got := orderRow(e); got != "Accounts and users" {
+		t.Errorf("another order: %q", got)
+	}
+	e.berth[1].text = "c"
+	if got := orderRow(e); got != "" {
+		t.Errorf("another user: %q", got)
+	}
+	e = &example{call: &call{kind: query, command: "sacct"}, slurm: linesOf("out", "cpu=1,gres/gpu=1,node=1"),
+		berth: linesOf("out", "cpu=1,gres/gpu:tesla=1,gres/gpu=1,node=1")}
+	if got := typedRow(e); got != "Accounts and users" {
+		t.Errorf("types of GPUs: %q", got)
+	}
+	e.berth[0].text = "cpu=2,gres/gpu:tesla=1,gres/gpu=1,node=1"
+	if got := typedRow(e); got != "" {
+		t.Errorf("other CPUs: %q", got)
+	}
+}
+
 func TestIntendedRow(t *testing.T) {
 	for _, c := range []struct{ signature, call, row string }{
 		{"err:  ≠ sbatch: warning: --profile has no effect: x", "sbatch -H --profile task", "Options without effect"},

@@ -64,7 +64,8 @@ var intended = []struct {
 		regexp.MustCompile(`(debug|batch),( |'|$)|[ =',],(debug|batch)`)},
 	{"Planned starts", regexp.MustCompile(`(?i)format=.*(%y|schednodes|pendingtime)`), squeueCall},
 	{"Accounts and users", regexp.MustCompile(`(?i)^sacctmgr out .*format==(.*,)?i?d\b`), nil},
-	{"Planned starts", regexp.MustCompile(`flags=`), regexp.MustCompile(`^sacct`)},
+	{"Planned starts", regexp.MustCompile(`^sacct out .*flags`), nil},
+	{"Planned starts", regexp.MustCompile(`^sacct out format=(.*,)?reason`), nil},
 	{"Wrong values", regexp.MustCompile(`show out: (NumCPUs|NumTasks|TRES)=`),
 		regexp.MustCompile(`((--nodel(i|is|ist)?|NODELIST)[ =]?|-w ?)(''|,)( |$)|(--nodel(i|is|ist)?|NODELIST)=( |$)`)},
 	{"Wrong values", regexp.MustCompile(`≠ sreport: error: Invalid value for TopCount`), nil},
@@ -74,6 +75,8 @@ var intended = []struct {
 		`Job can not be altered now, try again later|exit: exit -N ≠ exit N`),
 		regexp.MustCompile(`^(SC\S+ )?scancel.* -(s|-si)`)},
 	{"Signals and the end of input", regexp.MustCompile(`^sacct out ncpus=`), nil},
+	{"Signals and the end of input", regexp.MustCompile(`configuration is not available ≠ s\w+: `),
+		regexp.MustCompile(`test-only.*contig.*(-w|--nodel)|test-only.*(-w|--nodel).*contig`)},
 	{"Signals and the end of input", regexp.MustCompile(`^sprio out sibling= weights=`), nil},
 	{"Nodes and daemons", regexp.MustCompile(`^sinfo out format=.*(%n|%o)`), nil}, // names of the machine
 	{"Arrays", regexp.MustCompile(`^squeue out .*jobs=\{array\}_\[`), nil},
@@ -142,6 +145,25 @@ func limitRow(e *example) string {
 	return ""
 }
 
+// typedGRES matches the count of a type of a generic resource.
+var typedGRES = regexp.MustCompile(`gres/\w+:[^=,| ]+=\d+,?`)
+
+// typedRow returns the row about types of generic resources, if a list differs only in theirs: Slurm
+// counts those of AccountingStorageTRES.
+func typedRow(e *example) string {
+	if e.call.command != "sacct" {
+		return ""
+	}
+	untyped := slices.Clone(e.berth)
+	for i := range untyped {
+		untyped[i].text = typedGRES.ReplaceAllString(untyped[i].text, "")
+	}
+	if len(differences(e.slurm, untyped)) > 0 {
+		return ""
+	}
+	return "Accounts and users"
+}
+
 // orderRow returns the row about the order of users, if a list of sacctmgr differs only in the
 // order of its lines.
 func orderRow(e *example) string {
@@ -150,10 +172,10 @@ func orderRow(e *example) string {
 			return cmp.Or(strings.Compare(a.where, b.where), strings.Compare(a.text, b.text))
 		})
 	}
-	if strings.HasPrefix(e.call.String(), "sacctmgr show") && len(differences(sorted(e.slurm), sorted(e.berth))) == 0 {
-		return "Accounts and users"
+	if e.call.command != "sacctmgr" || e.call.kind != query || len(differences(sorted(e.slurm), sorted(e.berth))) > 0 {
+		return ""
 	}
-	return ""
+	return "Accounts and users"
 }
 
 // intendedRow returns the row of the page about a cause, or "" if it is no difference on

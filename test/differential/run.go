@@ -24,7 +24,8 @@ type group struct{ row, signature string }
 // groupOf returns the group of an example.
 func groupOf(e *example) group {
 	signature := e.difference.signature(e.call)
-	return group{cmp.Or(intendedRow(signature, e.call.String()), updateRow(e), limitRow(e), orderRow(e)), signature}
+	row := cmp.Or(intendedRow(signature, e.call.String()), updateRow(e), limitRow(e), orderRow(e), typedRow(e))
+	return group{row, signature}
 }
 
 // cause is a group of differences.

@@ -311,8 +311,13 @@ func cpuText(micros int64) string {
 }
 
 var acctJob = map[string]func(*status.Record, *AcctSettings) string{
-	"AdminComment":  func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
-	"Comment":       func(r *status.Record, _ *AcctSettings) string { return r.Comment },
+	"AdminComment": func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
+	"Comment": func(r *status.Record, _ *AcctSettings) string {
+		if !hasEnded(r) { // Slurm's controller sends the comment with the end of the job
+			return ""
+		}
+		return r.Comment
+	},
 	"SystemComment": func(r *status.Record, _ *AcctSettings) string { return r.SystemComment },
 	"Constraints":   func(r *status.Record, _ *AcctSettings) string { return r.Constraints },
 	"DBIndex":       func(r *status.Record, _ *AcctSettings) string { return itoa(r.DBIndex) },
@@ -371,6 +376,11 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"WCKeyID": func(*status.Record, *AcctSettings) string { return "0" },
 	"AssocID": func(*status.Record, *AcctSettings) string { return "" },
 	"Flags":   func(r *status.Record, _ *AcctSettings) string { return strings.Join(AcctFlags(r), ",") },
+}
+
+// hasEnded reports whether the run of a record has ended; a requeued job has a record of each run.
+func hasEnded(r *status.Record) bool {
+	return r.State == "REQUEUED" || status.JobState(r.State).IsFinal()
 }
 
 // waitTime returns how long the job was eligible before it started; it is negative, and shown

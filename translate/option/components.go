@@ -28,7 +28,7 @@ func (p *Parsed) ParseNextComponent(args, env []string) (*Parsed, error) {
 		return nil, err
 	}
 	if err := next.CommandLine(args); err != nil {
-		return nil, err
+		return nil, p.Corrected(next.Corrected(err, false), false)
 	}
 	return next, nil
 }

@@ -19,7 +19,7 @@ func checkGPUCounts(p *Parsed) error {
 		return nil
 	}
 	s := &p.Job.Shape
-	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
+	tasksImplied := !p.Has("gpus-per-task") || p.fixesNodes() || p.Has("ntasks-per-node")
 	for _, c := range gpuCountsOf(s) {
 		if text := c.contradiction(s, s.Tasks > 0, tasksImplied); text != "" {
 			return p.refuseLater(badGPUs(text))
@@ -69,13 +69,19 @@ func (c *gpuCounts) tooFew() string {
 // number of GPUs nor that of tasks.
 func checkTasksPerGPU(p *Parsed) error {
 	s := &p.Job.Shape
-	nodes := p.Has("nodes") && (s.MaxNodes == 0 || s.MaxNodes == s.MinNodes) // a range is none
+	nodes := p.fixesNodes()
 	gpus := slices.ContainsFunc(gpuCountsOf(s), func(c gpuCounts) bool { return c != gpuCounts{} })
 	if p.Step.JobID != 0 || s.TasksPerGPU == 0 || s.Tasks > 0 || nodes || gpus {
 		return nil
 	}
 	return p.refuseLater(badGPUs("gres_job_state_validate: --ntasks-per-tres needs either " +
 		"a GRES GPU specification or a node/ntask specification"))
+}
+
+// fixesNodes reports whether --nodes is given and no range.
+func (p *Parsed) fixesNodes() bool {
+	s := &p.Job.Shape
+	return p.Has("nodes") && (s.MaxNodes == 0 || s.MaxNodes == s.MinNodes)
 }
 
 func badGPUs(text string) error {

@@ -36,6 +36,7 @@ func TestGPUCounts(t *testing.T) {
 		{[]string{"-N1-4", "--gpus=4", "--gpus-per-node=2"}, ""},
 		{[]string{"-N2", "--gpus=3", "--gres=gpu:1"},
 			bounds("(3) doesn't fall between min_nodes (2) and max_nodes (2)")},
+		{[]string{"-N1-2", "--gpus-per-task=1"}, alone},
 		{[]string{"-n3", "--gpus=4", "--gpus-per-task=2"}, tasks},
 		{[]string{"--gpus=3", "--gpus-per-task=2"},
 			"Failed to validate job spec, --gpus not multiple of --gpus-per-task"},

@@ -27,6 +27,13 @@ func TestTasksOfTopology(t *testing.T) {
 		"salloc --cores-per-socket=2 -N1":      2,
 		"salloc -B1:2 --ntasks-per-node=1":     0,
 		"srun --cores-per-socket=2 -N1":        0,
+		// GPUs and --ntasks-per-gpu count more than -B, and -n more than both.
+		"sbatch -B1 --gpus=1 --ntasks-per-tres=4":                     4,
+		"sbatch -B2 --gpus=1 --ntasks-per-tres=4":                     4,
+		"sbatch -B1 -n2 --gpus=1 --ntasks-per-tres=4":                 2,
+		"sbatch -B1 -N2 --gpus=2 --ntasks-per-gpu=2":                  4,
+		"sbatch -B1:2 --gpus=1 --ntasks-per-gpu=4":                    4,
+		"sbatch --threads-per-core=2 -N1 --gpus=1 --ntasks-per-gpu=4": 4,
 		"srun -B1:3:1":                         3,
 		"srun -B1:3:1 -N1 --ntasks-per-node=2": 3,
 	} {

@@ -44,12 +44,8 @@ func ParseAs(uid int, c Command, args, env []string) (*Parsed, error) {
 func (p *Parsed) CommandLine(args []string) error {
 	occurrences, operands, syntaxErr := grammars[p.Command]().parse(args)
 	p.Args = operands
-	before := len(p.Warnings)
 	if err := p.applyAll(occurrences, FromCommandLine); err != nil {
 		return err
-	}
-	if p.Command == Sbatch { // Slurm's sbatch parses its command line twice if it can
-		p.repeatPowerErrors(before)
 	}
 	if p.Client.OnlyPrints() {
 		return nil
@@ -57,13 +53,15 @@ func (p *Parsed) CommandLine(args []string) error {
 	return syntaxErr
 }
 
-// repeatPowerErrors adds the errors about --power since an index of p.Warnings once more.
-func (p *Parsed) repeatPowerErrors(since int) {
-	for _, w := range p.Warnings[since:] {
+// PowerErrors returns the errors about --power so far. Slurm's sbatch prints those of its command
+// line twice, because it parses it twice.
+func (p *Parsed) PowerErrors() (lines []string) {
+	for _, w := range p.Warnings {
 		if strings.HasPrefix(w, ignoredPower) {
-			p.Warnings = append(p.Warnings, w)
+			lines = append(lines, w)
 		}
 	}
+	return lines
 }
 
 // Directives applies the words of the #SBATCH lines of a job, or of a component, and

@@ -163,7 +163,9 @@ func (p *Parsed) refuseJob(reason string) error {
 // as --test-only or a submission prints it.
 func (p *Parsed) RefusedByController(reason string) error {
 	if p.Client.TestOnly {
-		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: []string{"allocation failure: " + reason}}
+		return &slurmerr.Error{
+			Kind: slurmerr.Refused, Code: 1, ByController: true, Before: []string{"allocation failure: " + reason},
+		}
 	}
 	return p.submission(reason)
 }
@@ -178,5 +180,5 @@ func (p *Parsed) submission(text string) error {
 	default:
 		text = "Batch job submission failed: " + text
 	}
-	return slurmerr.New(slurmerr.Refused, text)
+	return &slurmerr.Error{Kind: slurmerr.Refused, Message: text, ByController: true}
 }

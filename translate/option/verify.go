@@ -304,7 +304,7 @@ func checkPlanes(p *Parsed) error {
 // checkPerGPU returns an error for amounts per GPU or socket without a request for GPUs
 // or sockets.
 func checkPerGPU(p *Parsed) error {
-	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" })
+	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" && g.Count > 0 })
 	perSocket := slices.ContainsFunc(p.Job.Shape.GRES,
 		func(g job.GRES) bool { return g.Per == job.PerSocket && g.Count > 0 })
 	switch memory := p.Job.Shape.MemPerGPU; {
@@ -392,7 +392,7 @@ func setTasksOrGPUs(p *Parsed) error {
 		}
 		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: count, Per: job.PerJob})
 		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
-	case s.Tasks == 0 && s.TasksPerNode == 0:
+	case (s.Tasks == 0 || !p.Has("ntasks")) && s.TasksPerNode == 0: // of -B there are tasks already
 		s.Tasks = s.TasksOfGPUs(gpus)
 	}
 	return nil

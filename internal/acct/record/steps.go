@@ -29,7 +29,11 @@ func OfStep(s *wire.StepRecord, users Users) status.StepRecord {
 			out.KilledBy, out.KilledByID = s.KilledBy, &uid
 		}
 	}
-	out.AllocTRES = joinTRES([]string{"cpu=" + itoa(s.CPUs), "node=" + itoa(out.Nodes)})
+	list := []string{"cpu=" + itoa(s.CPUs), "node=" + itoa(out.Nodes)}
+	if s.GPUs > 0 {
+		list = append(list, "gres/gpu="+itoa(s.GPUs))
+	}
+	out.AllocTRES = joinTRES(list)
 	return out
 }
 
@@ -73,6 +77,9 @@ func completeStep(s *status.StepRecord, r *status.Record, memory int64) {
 	if s.KilledBy == "" && s.State == "CANCELLED" {
 		s.KilledBy = r.KilledBy
 	}
+	if s.Step == batchStep && !strings.Contains(s.AllocTRES, "gres/") {
+		s.AllocTRES = joinTRES(append(strings.Split(s.AllocTRES, ","), gresOfNode(r)...))
+	}
 	if memory > 0 && r.Nodes > 0 && !strings.Contains(s.AllocTRES, "mem=") {
 		ofStep := fmt.Sprintf("mem=%dM", memory*int64(s.Nodes)/int64(r.Nodes))
 		s.AllocTRES = joinTRES(append(strings.Split(s.AllocTRES, ","), ofStep))
@@ -111,6 +118,18 @@ func batchStepOf(r *status.Record) status.StepRecord {
 	}
 	s.AllocTRES = joinTRES([]string{"cpu=" + itoa(s.CPUs), "node=1"})
 	return s
+}
+
+// gresOfNode returns the generic resources that a node of the job has, which are those of its
+// batch step; nil if the nodes may have different numbers of them.
+func gresOfNode(r *status.Record) (list []string) {
+	nodes := int64(max(1, r.Nodes))
+	for name, n := range ParseTRES(r.AllocTRES) {
+		if strings.HasPrefix(name, "gres/") && n%nodes == 0 {
+			list = append(list, fmt.Sprintf("%s=%d", name, n/nodes))
+		}
+	}
+	return list
 }
 
 // wasKilled reports whether the script of the job did not end by itself.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/berth-hpc/berth/internal/wire"
@@ -132,5 +133,22 @@ func TestReportedSteps(t *testing.T) {
 	}
 	if got := OfStep(&s, nil); got.KilledBy != "" {
 		t.Errorf("without users: %+v", got)
+	}
+}
+
+// As in Slurm 22.05.8, the batch step has the generic resources of its node, and other steps
+// those that they may use.
+func TestGRESOfSteps(t *testing.T) {
+	r := status.Record{State: "RUNNING", Batch: true, Nodes: 2, CPUs: 4, BatchCPUs: 2,
+		AllocTRES: "billing=4,cpu=4,gres/gpu:tesla=2,gres/gpu=2,mem=400M,node=2"}
+	r.Steps = []status.StepRecord{OfStep(&wire.StepRecord{CPUs: 1, GPUs: 2}, nil)}
+	CompleteSteps(&r)
+	var got []string
+	for _, s := range r.Steps {
+		got = append(got, s.AllocTRES)
+	}
+	const batch = "cpu=2,gres/gpu:tesla=1,gres/gpu=1,mem=200M,node=1"
+	if len(got) != 2 || !slices.Contains(got, batch) || !strings.Contains(got[0]+got[1], "gres/gpu=2") {
+		t.Errorf("%q, want %q", got, batch)
 	}
 }

@@ -271,6 +271,9 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	if !hasFeatures(s, j.Placement.Constraint, p) {
 		return ErrNodeConfig
 	}
+	if j.Placement.Contiguous && len(j.Placement.NodeList) > 0 && j.Shape.MaxNodes > 0 {
+		return ErrNodeCount // the job needs the nodes between those of its list, too
+	}
 	if largest := int(p.LargestNode); request.CPUsPerTask > largest || request.MinCPUs > largest {
 		return ErrNodeCPUs
 	}

@@ -44,6 +44,10 @@ func TestCheck(t *testing.T) {
 		{"anything", s, "", job.Job{}, nil},
 		{"no such partition", s, "nosuch", job.Job{}, ErrPartition},
 		{"all nodes", s, "", job.Job{Shape: job.Shape{MinNodes: 4, MaxNodes: 4}}, nil},
+		{"fewer nodes than there are between those of the list", s, "", job.Job{
+			Shape:     job.Shape{MinNodes: 2, MaxNodes: 2},
+			Placement: job.Placement{NodeList: []string{"n1", "n3"}, Contiguous: true},
+		}, ErrNodeCount},
 		{"one too many", s, "", job.Job{Shape: job.Shape{MinNodes: 5}}, ErrNodeCount},
 		{"a partition without nodes", s, "empty", job.Job{}, ErrProcessors},
 		{"a cluster without nodes", snapshot.New(snapshot.Input{Now: schedtest.Now, Partitions: schedtest.Partitions()}), "", job.Job{Shape: job.Shape{MinNodes: 4}}, nil},
