@@ -166,7 +166,7 @@ func nodeRow(s *snapshot.Snapshot, i int) status.Node {
 		row.State = "DOWN"
 	case nodeinfo.Unknown:
 		row.Flags = append(row.Flags, "NOT_RESPONDING")
-		if !nodeinfo.IsUnreachable(o) || nodeinfo.IsLost(o, s.Parameters(), time.Unix(s.Time(), 0)) {
+		if !nodeinfo.IsUnreachable(o) || nodeinfo.IsLost(o, s.Parameters().NodeTimeout(), time.Unix(s.Time(), 0)) {
 			row.State = "DOWN"
 		}
 	case nodeinfo.Drain:

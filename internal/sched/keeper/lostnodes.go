@@ -20,7 +20,7 @@ func (k *Keeper) nodeLost(name string) bool {
 		return true
 	}
 	parameters := k.Cluster.Parameters()
-	return nodeinfo.IsUnreachable(n) && nodeinfo.IsLost(n, &parameters, k.Now())
+	return nodeinfo.IsUnreachable(n) && nodeinfo.IsLost(n, parameters.NodeTimeout(), k.Now())
 }
 
 // nextLost returns when the next of the job's nodes will be lost; zero: none will.
@@ -35,7 +35,7 @@ func (k *Keeper) nextLost(b *v1alpha1.BatchJob) (next time.Time) {
 		if n == nil || !nodeinfo.IsUnreachable(n) {
 			continue
 		}
-		if at := nodeinfo.LostAt(n, &parameters); at.After(k.Now()) && (next.IsZero() || at.Before(next)) {
+		if at := nodeinfo.LostAt(n, parameters.NodeTimeout()); at.After(k.Now()) && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
 // IsUnreachable reports whether Kubernetes has not heard of the node for the grace period of the
@@ -16,9 +14,8 @@ func IsUnreachable(n *corev1.Node) bool {
 }
 
 // LostAt returns when the jobs of an unreachable node are given up, because it has not responded
-// for SlurmdTimeout; zero: they never are.
-func LostAt(n *corev1.Node, parameters *v1alpha1.ClusterSpec) time.Time {
-	timeout := parameters.NodeTimeout()
+// for the timeout; zero: they never are, which a timeout of 0 means.
+func LostAt(n *corev1.Node, timeout time.Duration) time.Time {
 	if timeout == 0 {
 		return time.Time{}
 	}
@@ -26,8 +23,8 @@ func LostAt(n *corev1.Node, parameters *v1alpha1.ClusterSpec) time.Time {
 }
 
 // IsLost reports whether an unreachable node is lost at the instant (see LostAt).
-func IsLost(n *corev1.Node, parameters *v1alpha1.ClusterSpec, now time.Time) bool {
-	at := LostAt(n, parameters)
+func IsLost(n *corev1.Node, timeout time.Duration, now time.Time) bool {
+	at := LostAt(n, timeout)
 	return !at.IsZero() && !now.Before(at)
 }
 
