@@ -12,8 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// testNodeAway disconnects a node for long enough to be called unreachable. The job there goes on,
-// with a step over all nodes.
+// awayFor is how long a node is disconnected: for longer than Kubernetes needs to call it
+// unreachable, and for more than 45 s after the last keep-alive of a connection between agents.
+const awayFor = 80 * time.Second
+
+// testNodeAway disconnects a node. The job there goes on, with a step over all nodes.
 func testNodeAway(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N3", "--no-requeue", "-o", "away.out", "--wrap",
 		"srun sh -c 'echo started; until [ -e back ]; do sleep 0.2; done; echo done'")
@@ -33,6 +36,7 @@ func testNodeAway(t *testing.T, ctx context.Context, s *Site) {
 	if got := state(); got != "mix*" && got != "alloc*" {
 		t.Errorf("the node is %s", got)
 	}
+	time.Sleep(time.Until(began.Add(awayFor))) // how long the fault lasts
 	waitUntil(t, ctx, s, id, "RUNNING")
 	if err := s.nodes[2].setLink("up"); err != nil {
 		t.Fatal(err)

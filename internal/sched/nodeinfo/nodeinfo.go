@@ -45,10 +45,8 @@ func Unavailable(n *corev1.Node) string {
 // ready returns the status of the node's Ready condition. It is Unknown for a
 // node that has never reported.
 func ready(n *corev1.Node) corev1.ConditionStatus {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status
-		}
+	if c := readiness(n); c != nil {
+		return c.Status
 	}
 	return corev1.ConditionUnknown
 }
