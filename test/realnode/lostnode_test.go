@@ -5,6 +5,7 @@ package realnode
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,11 @@ func testNodeAway(t *testing.T, ctx context.Context, s *Site) {
 	if out := output(t, "away.out"); strings.Count(out, "done\n") != 3 {
 		t.Errorf("the job wrote %q", out)
 	}
+}
+
+// setLink connects the node with the network again, or disconnects it.
+func (n *node) setLink(state string) error {
+	return ip("link set veth" + strconv.Itoa(n.spec.Index) + " " + state) // up or down
 }
 
 // testLostNode makes a node fail under a job that must not be requeued.

@@ -97,11 +97,6 @@ func (n *node) stop() {
 // unplug takes the node off the network for good, as if it had died.
 func (n *node) unplug() error { return ip("link del veth" + strconv.Itoa(n.spec.Index)) }
 
-// setLink connects the node with the network again, or disconnects it.
-func (n *node) setLink(state string) error {
-	return ip("link set veth" + strconv.Itoa(n.spec.Index) + " " + state) // up or down
-}
-
 // plug connects the network namespace of process pid with the bridge.
 func plug(spec nodeSpec, pid int) error {
 	veth := "veth" + strconv.Itoa(spec.Index)

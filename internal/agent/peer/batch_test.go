@@ -2,6 +2,7 @@ package peer
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -62,7 +63,7 @@ func TestBatchReadsAhead(t *testing.T) {
 		n, err = b.Read(piece)
 		got = append(got, piece[:n]...)
 	}
-	if err != io.EOF || !bytes.Equal(got, data) || r.reads > len(data)/readAhead+8 {
+	if !errors.Is(err, io.EOF) || !bytes.Equal(got, data) || r.reads > len(data)/readAhead+8 {
 		t.Errorf("%d of %d bytes in %d reads, %v", len(got), len(data), r.reads, err)
 	}
 }
