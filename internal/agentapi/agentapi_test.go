@@ -34,7 +34,7 @@ func TestGang(t *testing.T) {
 		if w[i].UID != 1001 || w[i].User != "anna" || w[i].Group != "anna" || w[i].Home != "/home/anna" || w[i].Account != "physics" || w[i].Partition != "main" {
 			t.Errorf("node %d: %+v", i, w[i])
 		}
-		if w[i].StartTime != h.now.Unix() || w[i].EndTime != h.now.Unix()+600 || w[i].KillWait != 30 || w[i].KubeHost != "https://kube" || w[i].Namespace != "user-anna" {
+		if w[i].StartTime != h.now.Unix() || w[i].EndTime != h.now.Unix()+600 || w[i].KillWait != 30 || w[i].NodeTimeout != 350 || w[i].KubeHost != "https://kube" || w[i].Namespace != "user-anna" {
 			t.Errorf("node %d: %+v", i, w[i])
 		}
 		if w[i].Certificate != w[0].Certificate || w[i].Key != w[0].Key {

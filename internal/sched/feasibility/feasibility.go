@@ -119,8 +119,24 @@ func checkPartition(stage Stage, s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *
 // CheckNodes checks that the nodes that the job requires exist.
 func CheckNodes(s *snapshot.Snapshot, j *job.Job) error { return checkNodes(s, j.Placement.NodeList) }
 
+// checkRequired is CheckNodes that also checks the number of nodes of a contiguous job, which needs
+// those between the nodes of its list, too.
 func checkRequired(s *snapshot.Snapshot, j *job.Job, _ *snapshot.Partition) error {
-	return CheckNodes(s, j)
+	if err := CheckNodes(s, j); err != nil {
+		return err
+	}
+	if !j.Placement.Contiguous || j.Shape.MaxNodes == 0 || len(j.Placement.NodeList) == 0 {
+		return nil
+	}
+	first, last := len(s.Nodes), 0
+	for _, name := range j.Placement.NodeList {
+		i, _ := s.NodeNumber(name)
+		first, last = min(first, s.Nodes[i].Position), max(last, s.Nodes[i].Position)
+	}
+	if last-first >= int(j.Shape.MaxNodes) {
+		return ErrNodeCount
+	}
+	return nil
 }
 
 // checkExcluded checks that the nodes that the job excludes exist.
@@ -270,9 +286,6 @@ func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
 	}
 	if !hasFeatures(s, j.Placement.Constraint, p) {
 		return ErrNodeConfig
-	}
-	if j.Placement.Contiguous && len(j.Placement.NodeList) > 0 && j.Shape.MaxNodes > 0 {
-		return ErrNodeCount // the job needs the nodes between those of its list, too
 	}
 	if largest := int(p.LargestNode); request.CPUsPerTask > largest || request.MinCPUs > largest {
 		return ErrNodeCPUs

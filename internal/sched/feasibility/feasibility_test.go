@@ -48,6 +48,14 @@ func TestCheck(t *testing.T) {
 			Shape:     job.Shape{MinNodes: 2, MaxNodes: 2},
 			Placement: job.Placement{NodeList: []string{"n1", "n3"}, Contiguous: true},
 		}, ErrNodeCount},
+		{"of a held job", s, "", job.Job{
+			Hold: "user", Shape: job.Shape{MinNodes: 2, MaxNodes: 2},
+			Placement: job.Placement{NodeList: []string{"n3", "n1"}, Contiguous: true},
+		}, ErrNodeCount},
+		{"as many", s, "", job.Job{
+			Hold: "user", Shape: job.Shape{MinNodes: 1, MaxNodes: 3},
+			Placement: job.Placement{NodeList: []string{"n1", "n3"}, Contiguous: true},
+		}, nil},
 		{"one too many", s, "", job.Job{Shape: job.Shape{MinNodes: 5}}, ErrNodeCount},
 		{"a partition without nodes", s, "empty", job.Job{}, ErrProcessors},
 		{"a cluster without nodes", snapshot.New(snapshot.Input{Now: schedtest.Now, Partitions: schedtest.Partitions()}), "", job.Job{Shape: job.Shape{MinNodes: 4}}, nil},
